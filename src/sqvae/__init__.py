@@ -1,0 +1,83 @@
+"""Discrete representations that use their whole codebook: SQ-VAE (Takida et al., ICML 2022).
+
+>>> from sqvae import GaussianQuantizer
+>>> quantizer = GaussianQuantizer(codebook_size=512, dim=64)
+>>> z_q, codes, loss = quantizer(z, temperature=0.7)                # doctest: +SKIP
+
+The public names below are imported when first used, so that importing the package alone stays instant.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqvae.likelihoods import (
+        LIKELIHOODS,
+        CategoricalLikelihood,
+        GaussianLikelihood,
+        VonMisesFisherLikelihood,
+        half_circle_directions,
+        one_hot_directions,
+    )
+    from sqvae.models import SQVAE, VAE
+    from sqvae.quantizers import (
+        QUANTIZERS,
+        EMAVectorQuantizer,
+        GaussianLatent,
+        GaussianQuantizer,
+        Quantized,
+        VectorQuantizer,
+        VonMisesFisherQuantizer,
+    )
+
+__version__ = "0.1.0.dev0"
+
+_HOMES = {
+    "sqvae.quantizers": (
+        "QUANTIZERS",
+        "EMAVectorQuantizer",
+        "GaussianLatent",
+        "GaussianQuantizer",
+        "Quantized",
+        "VectorQuantizer",
+        "VonMisesFisherQuantizer",
+    ),
+    "sqvae.likelihoods": (
+        "LIKELIHOODS",
+        "CategoricalLikelihood",
+        "GaussianLikelihood",
+        "VonMisesFisherLikelihood",
+        "half_circle_directions",
+        "one_hot_directions",
+    ),
+    "sqvae.models": ("SQVAE", "VAE"),
+}
+
+__all__ = [
+    "LIKELIHOODS",
+    "QUANTIZERS",
+    "SQVAE",
+    "VAE",
+    "CategoricalLikelihood",
+    "EMAVectorQuantizer",
+    "GaussianLatent",
+    "GaussianLikelihood",
+    "GaussianQuantizer",
+    "Quantized",
+    "VectorQuantizer",
+    "VonMisesFisherLikelihood",
+    "VonMisesFisherQuantizer",
+    "half_circle_directions",
+    "one_hot_directions",
+]
+
+
+def __getattr__(name: str) -> object:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
+    raise AttributeError(f"module 'sqvae' has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

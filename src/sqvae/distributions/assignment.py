@@ -1,0 +1,260 @@
+r"""Stochastic assignment of positions to codes: the inner loop of every stochastic quantizer.
+
+Every quantizer of the family has bilinear logits, :math:`l_{ik} = q_i^\top k_k`, and from them needs four things at
+once: a relaxed sample :math:`y_i = \mathrm{softmax}((l_i + g_i) / \tau)` with Gumbel noise g, its image
+:math:`\sum_k y_{ik} b_k`, the entropy of :math:`P_i = \mathrm{softmax}(l_i)`, and how much each code is used. Written
+one after the other these are a dozen passes over a tensor of positions x codes; here they are done block by block,
+while a block is in the cache, and no more than one block exists at a time unless keeping two tensors for the backward
+pass is cheap. A large codebook is recomputed block by block on the way back, with the same noise from the same seed.
+
+To the compiler the whole is one opaque operator, so that `torch.compile` finds no graph break and draws no other noise.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from sqvae.distributions.noise import GumbelBlocks, draw_seed
+
+KEPT_LOGITS = 2**25
+"""Up to so many logits (two tensors of 128 MiB in float32) a step keeps what its backward pass needs; beyond, it
+recomputes."""
+
+
+class Assignment(NamedTuple):
+    """What one pass over the codes gives."""
+
+    values: Tensor
+    """(N, d): the relaxed or hard sample's image in the codebook."""
+    entropy: Tensor
+    """(N,): of the assignment probabilities, in nats."""
+    codes: Tensor
+    """(N,): the sampled code of each position, or the likeliest."""
+    usage: Tensor
+    """(K,): the sum over positions of weight times assignment probability."""
+
+
+def assign(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    *,
+    temperature: Tensor,
+    weights: Tensor | None = None,
+    noisy: bool = True,
+    hard: bool = False,
+) -> Assignment:  # (N, F), (K, F), (K, d), (), (N,)
+    r"""Assign positions to codes.
+
+    Arguments:
+        queries, keys: the factors of the logits, :math:`l = Q K^\top`.
+        values: the codebook that the assignment is applied to.
+        temperature: :math:`\tau` of the relaxation.
+        weights: what each position counts in the usage; 1 by default.
+        noisy: draw from the distribution; otherwise take its mode.
+        hard: give the drawn code itself; its gradient is that of the relaxed sample (straight-through).
+    """
+    weights = queries.new_ones(len(queries)) if weights is None else weights
+    needs_gradient = torch.is_grad_enabled() and (queries.requires_grad or keys.requires_grad or values.requires_grad)
+    keep = needs_gradient and len(queries) * len(keys) <= KEPT_LOGITS
+    return Assignment(
+        *torch.ops.sqvae.assign(queries, keys, values, weights, temperature.to(queries.dtype), noisy, hard, keep)[:4]
+    )
+
+
+class _Block(NamedTuple):
+    """One block of positions. Its large tensors live until the next block."""
+
+    rows: slice
+    scores: Tensor
+    """(rows, K): the logits plus the noise."""
+    probabilities: Tensor
+    """(rows, K)"""
+    entropy: Tensor
+    """(rows,)"""
+
+
+def _blocks(queries: Tensor, keys: Tensor, seed: int, noisy: bool, slope: Tensor | None) -> Iterator[_Block]:
+    r"""Logits, probabilities and noise, block by block.
+
+    With the logits l relative to the largest, :math:`P = \mathrm{softmax}(l)` and :math:`m = \sum_k P_k l_k`,
+
+    .. math:: H = -\log \max_k P_k - m, \qquad -\frac{\partial H}{\partial l_k} = P_k (l_k - m)
+
+    The latter is written to `slope` where that is given: (N, K), or as much as one block to be used over again.
+    """
+    count, codes = len(queries), len(keys)
+    rows = min(count, _rows_per_block(codes, queries.device))
+    noise = GumbelBlocks(seed, rows, codes, queries.dtype, queries.device) if noisy else None
+    buffers = [queries.new_empty(rows, codes) for _ in range(2)]
+    for start in range(0, count, rows):
+        block = slice(start, min(start + rows, count))
+        logits, probabilities = (buffer[: block.stop - start] for buffer in buffers)
+        torch.mm(queries[block], keys.T, out=logits)
+        logits.sub_(logits.amax(-1, keepdim=True))
+        torch.softmax(logits, -1, out=probabilities)
+        mean = torch.linalg.vecdot(probabilities, logits)
+        if slope is not None:
+            target = slope[block] if len(slope) == count else slope[: len(logits)]
+            torch.sub(logits, mean.unsqueeze(-1), out=target).mul_(probabilities)
+        if noise is not None:
+            logits.sub_(noise.next(len(logits)))
+        yield _Block(block, logits, probabilities, -probabilities.amax(-1).log() - mean)
+
+
+def _rows_per_block(codes: int, device: torch.device) -> int:
+    """On a CPU a block should stay in the second-level cache, yet have enough rows for an efficient matrix product. An
+    accelerator wants few launches instead."""
+    if device.type != "cpu":
+        return max(1, 2**26 // codes)
+    return max(1, 2**18 // codes, min(64, 2**23 // codes))
+
+
+torch.library.define(
+    "sqvae::assign",
+    "(Tensor queries, Tensor keys, Tensor values, Tensor weights, Tensor temperature, bool noisy, bool hard, bool keep)"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    tags=(torch.Tag.nondeterministic_seeded, torch.Tag.pt2_compliant_tag),
+)
+torch.library.define(
+    "sqvae::assign_backward",
+    "(Tensor grad_image, Tensor grad_entropy, Tensor queries, Tensor keys, Tensor values, Tensor temperature,"
+    " Tensor codes, Tensor soft, Tensor slope, Tensor seed, bool noisy, bool hard) -> (Tensor, Tensor, Tensor)",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+
+
+@torch.library.impl("sqvae::assign", "CompositeExplicitAutograd")
+def _assign(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    weights: Tensor,
+    temperature: Tensor,
+    noisy: bool,
+    hard: bool,
+    keep: bool,
+) -> tuple[Tensor, ...]:
+    seed = draw_seed() if noisy else torch.zeros((), dtype=torch.int64)
+    image, entropy, codes, usage, soft, slope, _ = _allocate(queries, keys, values, keep)
+    usage.zero_()
+    for block in _blocks(queries, keys, int(seed), noisy, slope if keep else None):
+        rows = block.rows
+        entropy[rows] = block.entropy
+        usage.addmv_(block.probabilities.T, weights[rows])
+        torch.argmax(block.scores, -1, out=codes[rows])
+        if keep or not hard:
+            relaxed = torch.softmax(block.scores.div_(temperature), -1, out=soft[rows] if keep else block.probabilities)
+            if not hard:
+                torch.mm(relaxed, values, out=image[rows])
+    if hard:
+        torch.index_select(values, 0, codes, out=image)
+    return image, entropy, codes, usage, soft, slope, seed
+
+
+@torch.library.impl("sqvae::assign_backward", "CompositeExplicitAutograd")
+def _assign_backward(
+    grad_image: Tensor,
+    grad_entropy: Tensor,
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    temperature: Tensor,
+    codes: Tensor,
+    soft: Tensor,
+    slope: Tensor,
+    seed: Tensor,
+    noisy: bool,
+    hard: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    grad_queries = torch.empty_like(queries)
+    grad_keys, grad_values = torch.zeros_like(keys), torch.zeros_like(values)
+    scaled_grad = grad_image / temperature
+    scratch = None
+    for rows, relaxed, entropy_slope in _soft_blocks(queries, keys, temperature, soft, slope, int(seed), noisy):
+        if scratch is None:
+            scratch = torch.empty_like(relaxed)
+        grad_logits = torch.mm(scaled_grad[rows], values.T, out=scratch[: len(relaxed)])
+        grad_logits.sub_(torch.linalg.vecdot(relaxed, grad_logits).unsqueeze(-1)).mul_(relaxed)
+        grad_logits.addcmul_(entropy_slope, grad_entropy[rows].unsqueeze(-1), value=-1)
+        torch.mm(grad_logits, keys, out=grad_queries[rows])
+        grad_keys.addmm_(grad_logits.T, queries[rows])
+        if not hard:
+            grad_values.addmm_(relaxed.T, grad_image[rows])
+    if hard:
+        grad_values.index_add_(0, codes, grad_image)
+    return grad_queries, grad_keys, grad_values
+
+
+def _soft_blocks(
+    queries: Tensor, keys: Tensor, temperature: Tensor, soft: Tensor, slope: Tensor, seed: int, noisy: bool
+) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """Relaxed samples and entropy slopes: those that were kept, or, where none were, the same ones once more."""
+    if len(soft):
+        rows = _rows_per_block(len(keys), queries.device)
+        for start in range(0, len(queries), rows):
+            block = slice(start, min(start + rows, len(queries)))
+            yield block, soft[block], slope[block]
+        return
+    slope = queries.new_empty(min(len(queries), _rows_per_block(len(keys), queries.device)), len(keys))
+    for recomputed in _blocks(queries, keys, seed, noisy, slope):
+        relaxed = torch.softmax(recomputed.scores.div_(temperature), -1, out=recomputed.probabilities)
+        yield recomputed.rows, relaxed, slope[: len(relaxed)]
+
+
+@torch.library.register_fake("sqvae::assign")
+def _allocate_fake(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    weights: Tensor,
+    temperature: Tensor,
+    noisy: bool,
+    hard: bool,
+    keep: bool,
+) -> tuple[Tensor, ...]:
+    return _allocate(queries, keys, values, keep)
+
+
+@torch.library.register_fake("sqvae::assign_backward")
+def _allocate_gradients_fake(
+    grad_image: Tensor, grad_entropy: Tensor, queries: Tensor, keys: Tensor, values: Tensor, *_: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    return torch.empty_like(queries), torch.empty_like(keys), torch.empty_like(values)
+
+
+def _allocate(queries: Tensor, keys: Tensor, values: Tensor, keep: bool) -> tuple[Tensor, ...]:
+    positions, codes = len(queries), len(keys)
+    kept = positions if keep else 0
+    return (
+        queries.new_empty(positions, values.shape[1]),
+        queries.new_empty(positions),
+        queries.new_empty(positions, dtype=torch.int64),
+        queries.new_empty(codes),
+        queries.new_empty(kept, codes),
+        queries.new_empty(kept, codes),
+        torch.empty((), dtype=torch.int64),
+    )
+
+
+def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    queries, keys, values, _, temperature, ctx.noisy, ctx.hard, _ = inputs
+    _, _, codes, usage, soft, slope, seed = output
+    ctx.mark_non_differentiable(codes, usage, soft, slope, seed)
+    ctx.set_materialize_grads(False)  # else zeros of (N, K) are filled for the kept tensors
+    ctx.save_for_backward(queries, keys, values, temperature, codes, soft, slope, seed)
+
+
+def _differentiate(ctx: Any, grad_image: Tensor | None, grad_entropy: Tensor | None, *_: Any) -> tuple[Any, ...]:
+    queries, _keys, values, *_rest = ctx.saved_tensors
+    if grad_image is None:
+        grad_image = queries.new_zeros(len(queries), values.shape[1])
+    if grad_entropy is None:
+        grad_entropy = queries.new_zeros(len(queries))
+    gradients = torch.ops.sqvae.assign_backward(grad_image, grad_entropy, *ctx.saved_tensors, ctx.noisy, ctx.hard)
+    return (*gradients, None, None, None, None, None)
+
+
+torch.library.register_autograd("sqvae::assign", _differentiate, setup_context=_save_for_backward)

@@ -1,0 +1,28 @@
+"""Entropies and perplexities of categorical distributions, in nats."""
+
+import torch
+from torch import Tensor
+
+
+def entropy(probabilities: Tensor) -> Tensor:  # (..., K) -> (...)
+    r"""Shannon entropy over the last axis.
+
+    .. math:: H(P) = -\sum_k P_k \log P_k
+
+    Impossible outcomes add nothing, and their gradient is zero rather than infinite.
+    """
+    possible = probabilities > 0
+    log_probabilities = torch.where(possible, probabilities, 1).log()
+    return -(probabilities * log_probabilities).sum(-1)
+
+
+def perplexity(counts: Tensor) -> Tensor:  # (..., K) -> (...)
+    r"""The number of equally used codes that would have the same entropy.
+
+    .. math:: \exp H(c / \textstyle\sum_k c_k), \qquad 1 \le \cdot \le K
+
+    Arguments:
+        counts: how often each code was used, or its total probability. All zeros give 1: nothing was seen.
+    """
+    total = counts.sum(-1, keepdim=True)
+    return entropy(counts / total.clamp_min(torch.finfo(torch.float32).tiny)).exp()

@@ -1,0 +1,123 @@
+"""Likelihoods of labels: one category out of C at each place."""
+
+import math
+from abc import ABC
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, normalize, one_hot
+
+from sqvae.distributions import von_mises_fisher
+from sqvae.likelihoods.contract import Fit, Likelihood, check_output_shape
+
+
+class LabelLikelihood(Likelihood, ABC):
+    """Data of integer labels, (batch, ...)."""
+
+    num_classes: int
+
+    def check(self, x: Tensor) -> None:
+        if x.is_floating_point() or x.is_complex():
+            raise ValueError(f"labels must be integers between 0 and {self.num_classes - 1}, got {x.dtype}")
+        if torch.compiler.is_compiling() or x.numel() == 0:
+            return
+        low, high = (int(bound) for bound in torch.aminmax(x))
+        if low < 0 or high >= self.num_classes:
+            raise ValueError(
+                f"labels must lie between 0 and {self.num_classes - 1}, got values from {low} to {high}; "
+                f"a model for them needs num_classes={high + 1}, or other labels"
+            )
+
+
+class CategoricalLikelihood(LabelLikelihood):
+    r"""A softmax over the decoder's outputs; its loss is the cross-entropy.
+
+    .. math:: P_\theta(x_d = c \mid Z_q) = \mathrm{softmax}_c(f_{\theta, d}(Z_q))
+
+    The decoder gives (batch, C, ...). With the Gaussian quantizer this is the paper's naive categorical (NC) model.
+
+    Arguments:
+        num_classes: the number of categories, C.
+    """
+
+    def __init__(self, num_classes: int) -> None:
+        super().__init__()
+        if num_classes < 2:
+            raise ValueError(f"num_classes must be at least 2, got {num_classes}")
+        self.num_classes = num_classes
+
+    def _fit(self, output: Tensor, x: Tensor) -> Fit:
+        check_output_shape(output, (x.shape[0], self.num_classes, *x.shape[1:]), "(batch, classes, ...)")
+        loss = cross_entropy(output, x.long(), reduction="sum") / len(x)
+        return Fit(loss, -loss)
+
+    def predict(self, output: Tensor) -> Tensor:
+        return output.argmax(1)
+
+    def embed(self, x: Tensor) -> Tensor:
+        self.check(x)
+        return one_hot(x.long(), self.num_classes).movedim(-1, 1).to(torch.get_default_dtype())
+
+    def extra_repr(self) -> str:
+        return f"num_classes={self.num_classes}"
+
+
+class VonMisesFisherLikelihood(LabelLikelihood):
+    r"""Categories as directions, and a trained concentration of the data around the decoder's direction.
+
+    .. math:: -\log p_\theta(V \mid Z_q) = -\kappa \sum_{d=1}^D v_d^\top \tilde f_{\theta, d}(Z_q)
+              - D \log C_F(\kappa), \qquad v_d = w_{x_d}
+
+    The decoder gives (batch, F, ...), of any length: it is normalised here. The log-likelihood is a density on the
+    sphere, not a probability of the label, so it is not to be set beside a softmax's.
+
+    Arguments:
+        directions: (C, F), the unit vectors :math:`w_c` that stand for the categories, as from
+            :func:`one_hot_directions` or :func:`half_circle_directions`.
+        initial_concentration: :math:`\kappa` before training.
+    """
+
+    directions: Tensor
+
+    def __init__(self, directions: Tensor, *, initial_concentration: float = 100.0) -> None:
+        super().__init__()
+        if directions.ndim != 2 or directions.shape[1] < 2 or len(directions) < 2:
+            raise ValueError(f"directions must be (classes, dimensions >= 2), got shape {tuple(directions.shape)}")
+        lengths = directions.norm(dim=-1)
+        if not torch.allclose(lengths, torch.ones_like(lengths), atol=1e-4):
+            raise ValueError(f"directions must have length 1, got lengths {lengths.min():.4g} to {lengths.max():.4g}")
+        if not (initial_concentration > 0 and math.isfinite(initial_concentration)):
+            raise ValueError(f"initial_concentration must be finite and > 0, got {initial_concentration}")
+        self.num_classes = len(directions)
+        self.register_buffer("directions", directions.clone())
+        self.log_concentration = nn.Parameter(torch.tensor(math.log(initial_concentration)))
+
+    def _fit(self, output: Tensor, x: Tensor) -> Fit:
+        space = self.directions.shape[1]
+        check_output_shape(output, (x.shape[0], space, *x.shape[1:]), "(batch, directions' dimension, ...)")
+        concentration = self.log_concentration.exp()
+        cosines = (self.embed(x).to(output.dtype) * normalize(output, dim=1)).sum() / len(x)
+        log_constant = x[0].numel() * von_mises_fisher.log_normalizer(concentration, space)
+        log_likelihood = concentration * cosines + log_constant
+        return Fit(-log_likelihood, log_likelihood, concentration=concentration.detach())
+
+    def predict(self, output: Tensor) -> Tensor:
+        return torch.einsum("nf...,cf->nc...", output, self.directions.to(output.dtype)).argmax(1)
+
+    def embed(self, x: Tensor) -> Tensor:
+        self.check(x)
+        return self.directions[x.long()].movedim(-1, 1)
+
+    def extra_repr(self) -> str:
+        return f"num_classes={self.num_classes}, dim={self.directions.shape[1]}"
+
+
+def one_hot_directions(num_classes: int) -> Tensor:  # -> (C, C)
+    """Unordered categories: each at right angles to all others."""
+    return torch.eye(num_classes)
+
+
+def half_circle_directions(num_classes: int) -> Tensor:  # -> (C, 2)
+    r"""Ordered categories, such as grey levels: :math:`w_l = (\cos(\pi l / L), \sin(\pi l / L))`."""
+    angles = math.pi * torch.arange(num_classes) / num_classes
+    return torch.stack((angles.cos(), angles.sin()), -1)

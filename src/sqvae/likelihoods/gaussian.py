@@ -1,0 +1,85 @@
+"""The Gaussian likelihood of continuous data."""
+
+import math
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from sqvae.likelihoods.contract import Fit, Likelihood, check_output_shape
+
+DecoderVariance = Literal["closed_form", "learned", "fixed"]
+
+
+class GaussianLikelihood(Likelihood):
+    r"""A decoder that gives the mean, and one variance for all of it.
+
+    .. math:: -\log p_\theta(x \mid Z_q) = \frac{1}{2 \sigma^2} \lVert x - f_\theta(Z_q) \rVert_2^2
+              + \frac D2 \log 2 \pi \sigma^2
+
+    Arguments:
+        variance: where :math:`\sigma^2` comes from. ``"closed_form"`` takes its maximum-likelihood value for the
+            minibatch, the mean squared error, which leaves :math:`\frac D2 \log \mathrm{MSE}` to train. In ``eval()`` it
+            takes the average over recent training batches instead: a density may not depend on the data that it is
+            asked about.
+            ``"learned"`` trains :math:`\log \sigma^2` with the rest; ``"fixed"`` keeps it as it is.
+        initial_variance: :math:`\sigma^2` before training.
+        decay: of the average that ``"closed_form"`` keeps.
+    """
+
+    log_variance: Tensor
+    batches: Tensor
+
+    def __init__(
+        self, variance: DecoderVariance = "closed_form", *, initial_variance: float = 0.1, decay: float = 0.99
+    ) -> None:
+        super().__init__()
+        if variance not in get_args(DecoderVariance):
+            choices = ", ".join(map(repr, get_args(DecoderVariance)))
+            raise ValueError(f"variance must be one of {choices}; got {variance!r}")
+        if not (initial_variance > 0 and math.isfinite(initial_variance)):
+            raise ValueError(f"initial_variance must be finite and > 0, got {initial_variance}")
+        self.variance: DecoderVariance = variance
+        self.decay = decay
+        log_variance = torch.tensor(math.log(initial_variance))
+        if variance == "learned":
+            self.log_variance = nn.Parameter(log_variance)
+        else:
+            self.register_buffer("log_variance", log_variance)
+        if variance == "closed_form":
+            self.register_buffer("batches", torch.zeros((), dtype=torch.int64))
+
+    def _fit(self, output: Tensor, x: Tensor) -> Fit:
+        check_output_shape(output, tuple(x.shape), "of the data's shape")
+        dimensions = x[0].numel()
+        error = (output - x).square().mean()
+        if self.variance == "closed_form" and self.training:
+            log_variance = error.clamp_min(torch.finfo(error.dtype).tiny).log()
+            self._average(log_variance.detach())
+            loss = dimensions / 2 * log_variance
+            log_likelihood = -loss - dimensions / 2 * (math.log(2 * math.pi) + 1)
+        else:
+            log_variance = self.log_variance.to(error.dtype)
+            loss = dimensions / 2 * (error * (-log_variance).exp() + log_variance)
+            log_likelihood = -loss - dimensions / 2 * math.log(2 * math.pi)
+        return Fit(loss, log_likelihood, variance=log_variance.detach().exp())
+
+    @torch.no_grad()
+    def _average(self, log_variance: Tensor) -> None:
+        """A plain mean over the first batches, an exponential one later."""
+        self.batches += 1
+        weight = (1 / self.batches).clamp_min(1 - self.decay)
+        self.log_variance += weight * (log_variance.to(self.log_variance.dtype) - self.log_variance)
+
+    def predict(self, output: Tensor) -> Tensor:
+        return output
+
+    def embed(self, x: Tensor) -> Tensor:
+        return x
+
+    def check(self, x: Tensor) -> None:
+        if not x.is_floating_point():
+            raise ValueError(f"a Gaussian likelihood needs real-valued data, got {x.dtype}; scale it to floats first")
+
+    def extra_repr(self) -> str:
+        return f"variance={self.variance!r}"

@@ -1,0 +1,173 @@
+"""Encoder, quantizer, decoder and likelihood, and the bound that they make."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from sqvae.likelihoods import Fit, Likelihood
+from sqvae.quantizers import GaussianLatent, Quantized, Quantizer
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A lower bound on the log-likelihood of the data, all constants included."""
+
+    nats: Tensor
+    """(): per sample, averaged over the batch."""
+    dimensions: int
+    """D: the numbers, or labels, that make up a sample."""
+
+    @property
+    def bits_per_dimension(self) -> Tensor:
+        """(): the same as a cost, in bits for each number of a sample; lower is better.
+
+        For continuous data it refers to the data's own unit: pictures of 256 levels scaled to [0, 1] have 8 bits more.
+        """
+        return -self.nats / (self.dimensions * math.log(2))
+
+
+@dataclass(frozen=True)
+class Objective:
+    """One evaluation of the objective, with its parts."""
+
+    output: Tensor
+    """The decoder's output."""
+    fit: Fit
+    """How it explains the data."""
+    quantized: Quantized
+    """What the quantizer gave."""
+    dimensions: int
+
+    @property
+    def loss(self) -> Tensor:
+        """(): what training minimises, per sample."""
+        return self.fit.loss + self.quantized.loss
+
+    @property
+    def bound(self) -> Bound:
+        """The bound at what was decoded: an estimate of it where that was a sample of the posterior."""
+        return Bound(self.fit.log_likelihood - self.quantized.divergence, self.dimensions)
+
+    @property
+    def terms(self) -> dict[str, Tensor]:
+        """The parts by name: what adds up to the loss, and what adds up to the bound."""
+        return {
+            "loss": self.loss,
+            "reconstruction": self.fit.loss,
+            "latent": self.quantized.loss,
+            "regularizer": self.quantized.regularizer,
+            "entropy": self.quantized.entropy,
+            "log_likelihood": self.fit.log_likelihood,
+            "divergence": self.quantized.divergence,
+            "bound": self.bound.nats,
+        }
+
+
+class LatentModel(nn.Module):
+    r"""A model of data through a latent map.
+
+    .. math:: \log p_\theta(x) \ge \mathbb E[\log p_\theta(x \mid Z_q)] - \mathcal D,
+
+    where :math:`\mathcal D`, the quantizer's divergence, is what the bound pays for the latent. Use :class:`SQVAE` or
+    :class:`VAE`.
+    """
+
+    def __init__(self, encoder: nn.Module, quantizer: Quantizer, decoder: nn.Module, likelihood: Likelihood) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.quantizer = quantizer
+        self.decoder = decoder
+        self.likelihood = likelihood
+
+    def forward(
+        self, x: Tensor, temperature: float | Tensor = 1.0, *, mask: Tensor | None = None, sample: bool = False
+    ) -> Objective:
+        """Encode, quantize, decode, and compare with the data.
+
+        Arguments:
+            x: (batch, ...), data as the likelihood describes it.
+            temperature: of the quantizer's relaxation.
+            mask: (batch, ...) over the latent map, True where a position counts.
+            sample: in ``eval()``, draw from the posterior rather than take its mode.
+        """
+        z, log_variance = self._encodings(x)
+        quantized = self.quantizer(z, temperature, log_variance=log_variance, mask=mask, sample=sample)
+        output = self.decoder(quantized.z_q)
+        return Objective(output, self.likelihood(output, x), quantized, x[0].numel())
+
+    @torch.no_grad()
+    def bound(self, x: Tensor, *, samples: int = 1) -> Bound:
+        """The reported bound: its mean over draws of exact samples from the posterior. Needs ``eval()``."""
+        if self.training:
+            raise ValueError("the bound needs exact samples, and training relaxes them: call eval() on the model first")
+        if samples < 1:
+            raise ValueError(f"samples must be at least 1, got {samples}")
+        draws = [self(x, sample=True).bound.nats for _ in range(samples)]
+        return Bound(torch.stack(draws).mean(), x[0].numel())
+
+    @torch.no_grad()
+    def encode(self, x: Tensor) -> Tensor:
+        """The codes of a batch of data, (batch, ...). Deterministic in ``eval()``."""
+        z, log_variance = self._encodings(x)
+        return self.quantizer.encode(z, log_variance=log_variance)
+
+    @torch.no_grad()
+    def decode(self, codes: Tensor) -> Tensor:
+        """The likeliest data for a batch of codes."""
+        return self.likelihood.predict(self.decoder(self.quantizer.decode(codes)))
+
+    @torch.no_grad()
+    def reconstruct(self, x: Tensor) -> Tensor:
+        """Data after a round trip through its codes."""
+        return self.decode(self.encode(x))
+
+    def _encodings(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        encoded = self.encoder(self.likelihood.embed(x))
+        if not self.quantizer.needs_log_variance:
+            return encoded, None
+        if isinstance(encoded, Tensor) or len(encoded) != 2:
+            raise ValueError(
+                f"{type(self.quantizer).__name__} needs an encoder that returns (z, log_variance), "
+                f"got {type(encoded).__name__}"
+            )
+        z, log_variance = encoded
+        return z, log_variance
+
+
+class SQVAE(LatentModel):
+    r"""A stochastically quantized VAE, or any other discrete autoencoder: the quantizer makes the difference.
+
+    .. math:: \mathcal L = -\log p_\theta(x \mid Z_q) + \mathcal R_\varphi(Z, Z_q) - H(\hat P_\varphi(Z_q \mid Z))
+
+    Arguments:
+        encoder: data (channels first) to encodings; it returns (z, log_variance) for quantizers that need the latter.
+        quantizer: one of :data:`sqvae.quantizers.QUANTIZERS`, with ``channel_first=True`` after convolutions.
+        decoder: quantized encodings to the likelihood's parameters.
+        likelihood: one of :data:`sqvae.likelihoods.LIKELIHOODS`.
+    """
+
+
+class VAE(LatentModel):
+    r"""A VAE by the same parts: the continuous Gaussian latent stands where the quantizer does.
+
+    .. math:: \mathcal L = -\log p_\theta(x \mid z) + D_{KL}(q_\phi(z \mid x) \parallel \mathcal N(0, I))
+
+    Arguments:
+        encoder: data (channels first) to (z, log_variance).
+        dim: the dimension of z, along its last axis, or the second if `channel_first`.
+        decoder: latents to the likelihood's parameters.
+        likelihood: one of :data:`sqvae.likelihoods.LIKELIHOODS`.
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        dim: int,
+        decoder: nn.Module,
+        likelihood: Likelihood,
+        *,
+        channel_first: bool = False,
+    ) -> None:
+        super().__init__(encoder, GaussianLatent(dim, channel_first=channel_first), decoder, likelihood)

@@ -1,0 +1,158 @@
+"""Gaussian stochastic quantization, types I to IV."""
+
+import math
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from sqvae.quantizers.contract import Positions
+from sqvae.quantizers.nearest import squared_distance_factors
+from sqvae.quantizers.stochastic import StochasticQuantizer
+
+Variance = Literal["shared", "per_sample", "per_position", "per_dimension", "fixed"]
+
+
+class GaussianQuantizer(StochasticQuantizer):
+    r"""Quantization by distance, with a variance that training lowers by itself.
+
+    .. math:: p_\varphi(z_i \mid Z_q) = \mathcal N(z_{q,i}, \Sigma_\varphi), \qquad
+              \hat P_\varphi(z_{q,i} = b_k \mid Z) = \mathrm{softmax}_k\left(
+              -\tfrac12 (b_k - z_i)^\top \Sigma_\varphi^{-1} (b_k - z_i)\right)
+
+    .. math:: \mathcal R_\varphi^{\mathcal N}(Z, Z_q) = \sum_i \tfrac12 (z_i - z_{q,i})^\top
+              \Sigma_\varphi^{-1} (z_i - z_{q,i})
+
+    The types differ in the axes over which :math:`\Sigma_\varphi = \exp(h(x) + s)` is shared, where s is a trained
+    scalar and h the ``log_variance`` that the caller's encoder gives (none for the first and last):
+
+    ===================  ====  ==========================================================
+    variance             type  :math:`\Sigma_\varphi`
+    ===================  ====  ==========================================================
+    ``"shared"``         I     one number
+    ``"per_sample"``     II    one number a sample
+    ``"per_position"``   III   one number a position
+    ``"per_dimension"``  IV    one number a position and dimension
+    ``"fixed"``                one number, not trained
+    ===================  ====  ==========================================================
+
+    Arguments:
+        codebook_size: the number of codes, :math:`K`.
+        dim: the dimension of a code, :math:`d_b`.
+        variance: see above.
+        initial_variance: :math:`e^s` at the start; 10 by default (good for pictures of 28x28; take 20 for larger
+            ones), or 1 if fixed.
+        dequantize, hard: see :class:`~sqvae.quantizers.stochastic.StochasticQuantizer`.
+        channel_first: latent maps are (batch, dim, ...).
+    """
+
+    log_variance: Tensor
+
+    def __init__(
+        self,
+        codebook_size: int,
+        dim: int,
+        variance: Variance = "shared",
+        *,
+        initial_variance: float | None = None,
+        dequantize: bool = False,
+        hard: bool = False,
+        channel_first: bool = False,
+    ) -> None:
+        super().__init__(codebook_size, dim, dequantize=dequantize, hard=hard, channel_first=channel_first)
+        if variance not in get_args(Variance):
+            choices = ", ".join(map(repr, get_args(Variance)))
+            raise ValueError(f"variance must be one of {choices}; got {variance!r}")
+        if initial_variance is None:
+            initial_variance = 1.0 if variance == "fixed" else 10.0
+        if not (initial_variance > 0 and math.isfinite(initial_variance)):
+            raise ValueError(f"initial_variance must be finite and > 0, got {initial_variance}")
+        self.variance: Variance = variance
+        log_variance = torch.tensor(math.log(initial_variance))
+        if variance == "fixed":
+            self.register_buffer("log_variance", log_variance)
+        else:
+            self.log_variance = nn.Parameter(log_variance)
+        self.needs_log_variance = variance not in ("shared", "fixed")
+
+    def _project(self, vectors: Tensor) -> Tensor:
+        return vectors
+
+    def _factors(self, z: Tensor, vectors: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+        return squared_distance_factors(z, vectors, (-scale).exp())
+
+    def _regularizer(self, z: Tensor, z_q: Tensor, scale: Tensor) -> Tensor:
+        difference = (z - z_q) * (-scale / 2).exp()
+        return torch.linalg.vecdot(difference, difference) / 2
+
+    def _dequantize(self, encoding: Tensor, scale: Tensor) -> Tensor:
+        return encoding + (scale / 2).exp() * torch.randn_like(encoding)
+
+    def _dequantization_cost(self, scale: Tensor) -> Tensor:
+        return scale.new_tensor(self.dim / 2)
+
+    def _report(self, scale: Tensor, positions: Positions) -> dict[str, Tensor]:
+        variance = scale.detach().exp()
+        if self.variance == "per_sample":
+            return {"variance": variance.view(positions.batch, -1)[:, 0]}
+        if self.variance == "per_position":
+            return {"variance": variance.view(positions.shape)}
+        if self.variance == "per_dimension":
+            return {"variance": positions.as_map(variance)}
+        return {"variance": variance.squeeze()}
+
+    def _scale(
+        self, log_variance: Tensor | None, positions: Positions, *, optional: bool = False
+    ) -> Tensor:  # -> (1, 1), (N, 1) or (N, d)
+        r"""The logarithm of each position's variance, :math:`h(x) + s`.
+
+        Optional where only the likeliest code is wanted: a variance shared by all dimensions does not change it.
+        """
+        own = self.log_variance.to(positions.vectors.dtype).view(1, 1)
+        if not self.needs_log_variance:
+            if log_variance is not None:
+                raise ValueError(f"variance={self.variance!r} takes no log_variance from the encoder; leave it out")
+            return own
+        if log_variance is None:
+            if optional and self.variance != "per_dimension":
+                return own
+            raise ValueError(
+                f"variance={self.variance!r} needs log_variance= from the encoder, "
+                f"of shape {self._shapes(positions)}; got none"
+            )
+        return own + self._spread(log_variance.to(own.dtype), positions)
+
+    def _spread(self, log_variance: Tensor, positions: Positions) -> Tensor:  # -> (N, 1) or (N, d)
+        """Average the head's output over the axes that share a variance, and repeat it over positions."""
+        full, reduced = self._accepted(positions)
+        if log_variance.shape == full:
+            rows = positions.rows(log_variance, "log_variance")
+            if self.variance == "per_dimension":
+                return rows
+            means = rows.mean(-1, keepdim=True)
+            return means if self.variance == "per_position" else self._per_sample_mean(means, positions)
+        if log_variance.shape == reduced:
+            repeats = len(positions) // log_variance.numel()
+            return positions.masked(log_variance.reshape(-1, 1).repeat_interleave(repeats, 0), "log_variance")
+        raise ValueError(
+            f"log_variance for variance={self.variance!r} must be of shape {self._shapes(positions)}, "
+            f"got {tuple(log_variance.shape)}"
+        )
+
+    def _per_sample_mean(self, values: Tensor, positions: Positions) -> Tensor:  # (N, 1) -> (N, 1)
+        weights = positions.weights.view(positions.batch, -1)
+        means = (values.view_as(weights) * weights).sum(-1, keepdim=True) / weights.sum(-1, keepdim=True).clamp_min(1)
+        return means.expand_as(weights).reshape(-1, 1)
+
+    def _accepted(self, positions: Positions) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+        """The shapes that a log-variance may have: the latent map's, and the one with the shared axes gone."""
+        batch, *places = positions.shape
+        full = (batch, self.dim, *places) if positions.channel_first else (batch, *places, self.dim)
+        reduced = {"per_sample": (batch,), "per_position": (batch, *places)}.get(self.variance)
+        return full, reduced
+
+    def _shapes(self, positions: Positions) -> str:
+        return " or ".join(str(shape) for shape in self._accepted(positions) if shape is not None)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, variance={self.variance!r}"

@@ -1,0 +1,130 @@
+"""Stochastic quantization: what its instances share."""
+
+import math
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from sqvae.distributions import assign
+from sqvae.distributions.precision import widest_float
+from sqvae.quantizers.contract import CodebookQuantizer, Positions, Quantized
+from sqvae.quantizers.nearest import likeliest
+
+
+class StochasticQuantizer(CodebookQuantizer, ABC):
+    r"""Codes drawn from a posterior that follows from a dequantization process by Bayes' theorem.
+
+    .. math:: \hat P_\varphi(z_{q,i} = b_k \mid Z) \propto p_\varphi(z_i \mid b_k)
+
+    Its part of the objective, per sample, is
+
+    .. math:: \mathcal R_\varphi(Z, Z_q) - \mathbb E\, \mathcal R_\varphi(Z, \hat Z_q) - H(\hat P_\varphi(Z_q \mid Z)),
+
+    and what the bound pays for the latent is that plus :math:`d_z \log K`, for the uniform prior. The expectation in
+    the middle is that of the dequantization noise around the encoding, :math:`\log q_\omega(Z \mid x)` without the
+    constants that cancel: 0 where dequantization is off and :math:`Z = \hat Z_q`.
+
+    Arguments:
+        codebook_size: the number of codes, :math:`K`.
+        dim: the dimension of a code, :math:`d_b`.
+        dequantize: draw :math:`Z \sim p_\varphi(Z \mid \hat Z_q)` before quantizing, as the bound wants it, rather than
+            quantize the encoding itself, as the paper trains.
+        hard: in training, pass the drawn code itself to the decoder, and the relaxed sample's gradient back.
+    """
+
+    def __init__(
+        self,
+        codebook_size: int,
+        dim: int,
+        *,
+        dequantize: bool = False,
+        hard: bool = False,
+        channel_first: bool = False,
+    ) -> None:
+        super().__init__(codebook_size, dim, channel_first=channel_first)
+        self.dequantize = dequantize
+        self.hard = hard
+
+    def logits(
+        self, z: Tensor, log_variance: Tensor | None = None, *, channel_first: bool | None = None
+    ) -> Tensor:  # (batch, ..., d) -> (batch, ..., K)
+        r"""The unnormalised log-probabilities of all codes, relative to the likeliest: 0 is the largest.
+
+        Computed in float64 and then rounded to z's type, so that they are exact however small the variance.
+        """
+        positions = self._positions(z, None, channel_first)
+        with torch.autocast(z.device.type, enabled=False):
+            queries, keys = self._exact_factors(positions.vectors, self._scale(log_variance, positions))
+            products = queries @ keys.T
+            relative = products - products.detach().amax(-1, keepdim=True)
+        return relative.to(positions.vectors.dtype).view(*positions.shape, self.codebook_size)
+
+    def _quantize(self, positions: Positions, scale: Tensor, temperature: float | Tensor, sample: bool) -> Quantized:
+        encoding = self._project(positions.vectors)
+        z = self._dequantize(encoding, scale) if sample and self.dequantize else encoding
+        vectors = self.vectors().to(z.dtype)
+        weights = positions.weights
+        assignment = assign(
+            *self._factors(z, vectors, scale),
+            vectors,
+            temperature=torch.as_tensor(temperature, dtype=z.dtype),
+            weights=weights,
+            noisy=sample,
+            hard=self.hard or not self.training,
+        )
+        z_q, codes = assignment.values, assignment.codes
+        if not sample:
+            codes = likeliest(*self._exact_factors(positions.vectors, scale))
+            z_q = vectors[codes]
+        pull = self._regularizer(z, z_q, scale)
+        if sample and self.dequantize:
+            pull = pull - self._dequantization_cost(scale)
+        regularizer = positions.per_sample(pull.expand(len(positions)))
+        entropy = positions.per_sample(assignment.entropy)
+        loss = regularizer - entropy
+        return Quantized(
+            z_q=positions.as_map(z_q),
+            codes=positions.as_indices(codes),
+            loss=loss,
+            divergence=loss + positions.per_sample_count() * math.log(self.codebook_size),
+            regularizer=regularizer,
+            entropy=entropy,
+            counts=positions.count(codes, self.codebook_size),
+            mean_probabilities=assignment.usage / weights.sum().clamp_min(1),
+            **self._report(scale, positions),
+        )
+
+    def _encode(self, positions: Positions, scale: Tensor) -> Tensor:
+        return positions.as_indices(likeliest(*self._exact_factors(positions.vectors, scale)))
+
+    def _exact_factors(self, z: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+        wide = widest_float(z.device)
+        return self._factors(self._project(z.to(wide)), self._project(self.codebook.to(wide)), scale.to(wide))
+
+    def vectors(self) -> Tensor:
+        return self._project(self.codebook)
+
+    @abstractmethod
+    def _project(self, vectors: Tensor) -> Tensor:
+        """Bring encodings or codes into the space where they are compared."""
+
+    @abstractmethod
+    def _factors(self, z: Tensor, vectors: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+        """Queries (N, F) and keys (K, F) whose products are the logits, up to a constant per position."""
+
+    @abstractmethod
+    def _regularizer(self, z: Tensor, z_q: Tensor, scale: Tensor) -> Tensor:  # (N, d), (N, d) -> (N,)
+        r"""Each position's part of :math:`\mathcal R_\varphi(Z, Z_q)`."""
+
+    @abstractmethod
+    def _dequantize(self, encoding: Tensor, scale: Tensor) -> Tensor:  # (N, d) -> (N, d)
+        r"""A draw of :math:`p_\varphi(Z \mid \hat Z_q)`."""
+
+    @abstractmethod
+    def _dequantization_cost(self, scale: Tensor) -> Tensor:  # -> () or (N,)
+        r"""Each position's part of :math:`\mathbb E\, \mathcal R_\varphi(Z, \hat Z_q)` over such draws."""
+
+    @abstractmethod
+    def _report(self, scale: Tensor, positions: Positions) -> dict[str, Tensor]:
+        """The spread, under its name in :class:`Quantized`, without gradient."""

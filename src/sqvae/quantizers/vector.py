@@ -1,0 +1,162 @@
+"""Vector quantization: the deterministic baselines."""
+
+import math
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from sqvae.quantizers.contract import CodebookQuantizer, Positions, Quantized
+from sqvae.quantizers.nearest import nearest
+
+
+class DeterministicQuantizer(CodebookQuantizer, ABC):
+    r"""Every position takes its nearest code, and the gradient passes straight through.
+
+    .. math:: z_{q,i} = \arg\min_{b_k} \lVert \hat z_i - b_k \rVert_2
+
+    As a posterior this has all its mass on one code, so the bound pays :math:`d_z \log K` whatever the encoding. The
+    temperature is not used.
+    """
+
+    def __init__(self, codebook_size: int, dim: int, *, commitment: float = 0.25, channel_first: bool = False) -> None:
+        super().__init__(codebook_size, dim, channel_first=channel_first)
+        if not commitment >= 0:
+            raise ValueError(f"commitment is a weight: expected at least 0, got {commitment}")
+        self.commitment = commitment
+
+    def _quantize(self, positions: Positions, scale: Tensor, temperature: float | Tensor, sample: bool) -> Quantized:
+        z = positions.vectors
+        codes = nearest(z, self.codebook)
+        chosen = self.codebook[codes].to(z.dtype)
+        distances = (z - chosen.detach()).square().sum(-1)
+        regularizer = positions.per_sample(self.commitment * distances)
+        counts = positions.count(codes, self.codebook_size)
+        loss = regularizer + self._codebook_loss(positions, chosen)
+        if self.training:
+            self._update(positions, codes, counts)
+        return Quantized(
+            z_q=positions.as_map(chosen.detach() + (z - z.detach())),  # the code exactly; the encoding's gradient
+            codes=positions.as_indices(codes),
+            loss=loss,
+            divergence=positions.per_sample_count() * math.log(self.codebook_size),
+            regularizer=regularizer,
+            entropy=loss.new_zeros(()),
+            counts=counts,
+            mean_probabilities=counts / counts.sum().clamp_min(1),
+        )
+
+    def _encode(self, positions: Positions, scale: Tensor) -> Tensor:
+        return positions.as_indices(nearest(positions.vectors, self.codebook))
+
+    @abstractmethod
+    def _codebook_loss(self, positions: Positions, chosen: Tensor) -> Tensor:  # (N, d) -> ()
+        """What draws the codes to the encodings by gradient."""
+
+    @abstractmethod
+    def _update(self, positions: Positions, codes: Tensor, counts: Tensor) -> None:
+        """What moves the codes otherwise, after a training batch."""
+
+
+class VectorQuantizer(DeterministicQuantizer):
+    r"""Plain VQ (van den Oord et al., 2017), with a codebook trained by gradient.
+
+    .. math:: \lVert \mathrm{sg}[\hat Z] - Z_q \rVert_F^2 + \beta \lVert \hat Z - \mathrm{sg}[Z_q] \rVert_F^2
+
+    Arguments:
+        codebook_size: the number of codes, :math:`K`.
+        dim: the dimension of a code, :math:`d_b`.
+        commitment: :math:`\beta`.
+        channel_first: latent maps are (batch, dim, ...).
+    """
+
+    def _codebook_loss(self, positions: Positions, chosen: Tensor) -> Tensor:
+        return positions.per_sample((positions.vectors.detach() - chosen).square().sum(-1))
+
+    def _update(self, positions: Positions, codes: Tensor, counts: Tensor) -> None:
+        """Nothing: the optimizer does it."""
+
+
+class EMAVectorQuantizer(DeterministicQuantizer):
+    r"""VQ whose codes follow the encodings by an exponential moving average; only commitment remains in the loss.
+
+    .. math:: N_k \leftarrow \gamma N_k + (1 - \gamma) n_k, \quad
+              m_k \leftarrow \gamma m_k + (1 - \gamma) \textstyle\sum_{i: k_i = k} \hat z_i, \quad
+              b_k = m_k / N_k
+
+    Arguments:
+        codebook_size: the number of codes, :math:`K`.
+        dim: the dimension of a code, :math:`d_b`.
+        commitment: :math:`\beta`.
+        decay: :math:`\gamma`.
+        reset_every: every so many batches, put the least used code beside the most used one if it had less than
+            `reset_below` of its use in those batches. None never does; the paper's variant takes 20.
+        reset_below: the share of use under which a code is moved.
+        reset_variance: how far beside, as the variance of a normal distribution.
+        channel_first: latent maps are (batch, dim, ...).
+    """
+
+    smoothed_counts: Tensor
+    smoothed_sums: Tensor
+    recent_counts: Tensor
+    batches: Tensor
+
+    def __init__(
+        self,
+        codebook_size: int,
+        dim: int,
+        *,
+        commitment: float = 0.25,
+        decay: float = 0.99,
+        reset_every: int | None = None,
+        reset_below: float = 0.03,
+        reset_variance: float = 0.01,
+        channel_first: bool = False,
+    ) -> None:
+        super().__init__(codebook_size, dim, commitment=commitment, channel_first=channel_first)
+        if not 0 <= decay < 1:
+            raise ValueError(f"decay must be at least 0 and below 1, got {decay}")
+        if reset_every is not None and reset_every < 1:
+            raise ValueError(f"reset_every must be a number of batches, at least 1, or None; got {reset_every}")
+        self.decay = decay
+        self.reset_every = reset_every
+        self.reset_below = reset_below
+        self.reset_variance = reset_variance
+        self.codebook.requires_grad_(False)
+        # One position a code to begin with, so that the average equals the codebook.
+        self.register_buffer("smoothed_counts", torch.ones(codebook_size))
+        self.register_buffer("smoothed_sums", self.codebook.detach().clone())
+        if reset_every is not None:
+            self.register_buffer("recent_counts", torch.zeros(codebook_size))
+            self.register_buffer("batches", torch.zeros((), dtype=torch.int64))
+
+    def _codebook_loss(self, positions: Positions, chosen: Tensor) -> Tensor:
+        return chosen.new_zeros(())
+
+    @torch.no_grad()
+    def _update(self, positions: Positions, codes: Tensor, counts: Tensor) -> None:
+        z = positions.vectors * positions.weights.unsqueeze(-1)
+        sums = torch.zeros_like(self.smoothed_sums).index_add_(0, codes, z.to(self.smoothed_sums.dtype))
+        self.smoothed_counts.lerp_(counts.to(self.smoothed_counts.dtype), 1 - self.decay)
+        self.smoothed_sums.lerp_(sums, 1 - self.decay)
+        # A code that is never taken loses count and sum alike, so the quotient stays where it was; the floor keeps it
+        # so after the count has left the range of float32.
+        floor = torch.finfo(self.smoothed_counts.dtype).tiny
+        alive = (self.smoothed_counts > floor).unsqueeze(-1)
+        averages = self.smoothed_sums / self.smoothed_counts.clamp_min(floor).unsqueeze(-1)
+        self.codebook.copy_(torch.where(alive, averages, self.codebook))
+        if self.reset_every is not None:
+            self._reset_least_used(counts, self.reset_every)
+
+    def _reset_least_used(self, counts: Tensor, every: int) -> None:
+        r"""Move :math:`b_{least}` to a draw of :math:`\mathcal N(b_{most}, s^2 I)`, without a branch on its data."""
+        self.recent_counts += counts.to(self.recent_counts.dtype)
+        self.batches += 1
+        due = self.batches % every == 0
+        most, least = self.recent_counts.argmax(), self.recent_counts.argmin()
+        rare = self.recent_counts[least] < self.reset_below * self.recent_counts[most]
+        beside = self.codebook[most] + math.sqrt(self.reset_variance) * torch.randn_like(self.codebook[most])
+        self.codebook[least] = torch.where(due & rare, beside, self.codebook[least])
+        self.smoothed_counts[least] = torch.where(due & rare, 1.0, self.smoothed_counts[least])
+        self.smoothed_sums[least] = torch.where(due & rare, beside, self.smoothed_sums[least])
+        self.recent_counts.mul_(~due)

@@ -1,0 +1,78 @@
+"""Von Mises-Fisher stochastic quantization."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from sqvae.distributions import von_mises_fisher
+from sqvae.distributions.precision import widest_float
+from sqvae.quantizers.contract import Positions
+from sqvae.quantizers.stochastic import StochasticQuantizer
+
+
+class VonMisesFisherQuantizer(StochasticQuantizer):
+    r"""Quantization by direction: codes and encodings live on the unit sphere.
+
+    .. math:: p_\varphi(z_i \mid Z_q) = \mathrm{vMF}(z_{q,i}, \kappa_\varphi), \qquad
+              \hat P_\varphi(z_{q,i} = b_k \mid Z) = \mathrm{softmax}_k(\kappa_\varphi\, b_k^\top z_i)
+
+    .. math:: \mathcal R_\varphi^{\mathrm{vMF}}(Z, Z_q) = \sum_i \kappa_\varphi (1 - z_{q,i}^\top z_i)
+
+    Encodings and codebook are normalised here, so the caller's encoder need not. Where dequantization is on, the draws'
+    mean has length :math:`A(\kappa_\varphi) < 1`, and each costs
+    :math:`\kappa_\varphi (1 - A(\kappa_\varphi))` on average; the paper sets that mean's length to 1.
+
+    Arguments:
+        codebook_size: the number of codes, :math:`K`.
+        dim: the dimension of a code, :math:`d_b \ge 2`.
+        initial_concentration: :math:`\kappa_\varphi` at the start; 1 makes the first assignments nearly uniform.
+        dequantize, hard: see :class:`~sqvae.quantizers.stochastic.StochasticQuantizer`.
+        channel_first: latent maps are (batch, dim, ...).
+    """
+
+    def __init__(
+        self,
+        codebook_size: int,
+        dim: int,
+        *,
+        initial_concentration: float = 1.0,
+        dequantize: bool = False,
+        hard: bool = False,
+        channel_first: bool = False,
+    ) -> None:
+        super().__init__(codebook_size, dim, dequantize=dequantize, hard=hard, channel_first=channel_first)
+        if dim < 2:
+            raise ValueError(f"directions need at least two dimensions: expected dim >= 2, got {dim}")
+        if not (initial_concentration > 0 and math.isfinite(initial_concentration)):
+            raise ValueError(f"initial_concentration must be finite and > 0, got {initial_concentration}")
+        self.log_concentration = nn.Parameter(torch.tensor(math.log(initial_concentration)))
+
+    def _project(self, vectors: Tensor) -> Tensor:
+        return normalize(vectors, dim=-1)
+
+    def _factors(self, z: Tensor, vectors: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+        return scale.exp() * z, vectors
+
+    def _regularizer(self, z: Tensor, z_q: Tensor, scale: Tensor) -> Tensor:
+        return scale.exp() * (1 - torch.linalg.vecdot(z, z_q))
+
+    def _dequantize(self, encoding: Tensor, scale: Tensor) -> Tensor:
+        return von_mises_fisher.sample(encoding, scale.exp())
+
+    def _dequantization_cost(self, scale: Tensor) -> Tensor:
+        # 1 - A is small against A where the concentration is large: float32 has no digits left for it.
+        concentration = scale.to(widest_float(scale.device)).exp()
+        cost = concentration * (1 - von_mises_fisher.mean_resultant_length(concentration, self.dim))
+        return cost.to(scale.dtype)
+
+    def _report(self, scale: Tensor, positions: Positions) -> dict[str, Tensor]:
+        return {"concentration": scale.detach().exp()}
+
+    def _scale(self, log_variance: Tensor | None, positions: Positions, *, optional: bool = False) -> Tensor:
+        super()._scale(log_variance, positions)
+        return self.log_concentration.to(positions.vectors.dtype)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, directions"

@@ -1,0 +1,160 @@
+"""Errors say what was given, what was expected and, where it helps, what to do."""
+
+import pytest
+import torch
+from families import CODES, DIM, DISCRETE, build, encoder_output
+
+from sqvae import (
+    QUANTIZERS,
+    CategoricalLikelihood,
+    EMAVectorQuantizer,
+    GaussianLikelihood,
+    GaussianQuantizer,
+    VectorQuantizer,
+    VonMisesFisherLikelihood,
+    VonMisesFisherQuantizer,
+)
+
+every = pytest.mark.parametrize("name", QUANTIZERS)
+
+
+@every
+@pytest.mark.parametrize("method", ["__call__", "encode"])
+def test_wrong_rank_or_dimension(name, method):
+    quantizer = build(name)
+    call = getattr(quantizer, method)
+    with pytest.raises(ValueError, match=r"at least 2 axes, got shape \(8,\)"):
+        call(torch.randn(DIM))
+    with pytest.raises(ValueError, match=r"dim = 8, got shape \(4, 6, 7\)"):
+        call(torch.randn(4, 6, 7))
+    with pytest.raises(ValueError, match=r"got shape \(4, 8, 6\).*pass channel_first=True"):
+        call(torch.randn(4, DIM, 6))
+    with pytest.raises(ValueError, match=r"z must hold real numbers, got torch.int64"):
+        call(torch.ones(4, DIM, dtype=torch.int64))
+    with pytest.raises(ValueError, match="z is empty"):
+        call(torch.randn(0, DIM))
+
+
+@every
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_encodings_that_are_not_finite(name, value):
+    quantizer = build(name)
+    inputs = encoder_output(quantizer, 4, 6, DIM)
+    inputs["z"][1, 2, 3] = value
+    with pytest.raises(ValueError, match="z must be finite, got [01] NaN and [01] infinite of 192 values"):
+        quantizer(**inputs)
+    with pytest.raises(ValueError, match="z must be finite"):
+        quantizer.encode(**inputs)
+
+
+def test_large_but_finite_encodings_pass():
+    z = torch.full((4, DIM), 3e38)
+    assert GaussianQuantizer(CODES, DIM).encode(z).shape == (4,)
+
+
+@every
+@pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan"), torch.tensor(0.0)])
+def test_temperatures_that_are_not_positive(name, temperature):
+    quantizer = build(name)
+    with pytest.raises(ValueError, match="temperature must be > 0, got"):
+        quantizer(**encoder_output(quantizer, 4, DIM), temperature=temperature)
+
+
+@every
+def test_masks_of_another_shape_or_type(name):
+    quantizer = build(name)
+    inputs = encoder_output(quantizer, 4, 6, DIM)
+    for mask in (torch.ones(4, 5, dtype=torch.bool), torch.ones(4, 6)):
+        with pytest.raises(ValueError, match=r"mask must be boolean, \(batch, ...\) = \(4, 6\).*got torch"):
+            quantizer(**inputs, mask=mask)
+
+
+@pytest.mark.parametrize("name", DISCRETE)
+def test_codes_out_of_range(name):
+    quantizer = build(name)
+    with pytest.raises(ValueError, match="codes must lie between 0 and 15, got values from 3 to 16"):
+        quantizer.decode(torch.tensor([[3, 16]]))
+    with pytest.raises(ValueError, match="got values from -1 to 3"):
+        quantizer.decode(torch.tensor([[3, -1]]))
+    with pytest.raises(ValueError, match="codes must be integers between 0 and 15, got torch.float32"):
+        quantizer.decode(torch.tensor([[3.0, 1.0]]))
+
+
+def test_unknown_variance_lists_the_choices():
+    with pytest.raises(
+        ValueError, match="'shared', 'per_sample', 'per_position', 'per_dimension', 'fixed'; got 'diag'"
+    ):
+        GaussianQuantizer(CODES, DIM, variance="diag")
+    with pytest.raises(ValueError, match="'closed_form', 'learned', 'fixed'; got 'free'"):
+        GaussianLikelihood("free")
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("gaussian-2", r"\(4, 6, 8\) or \(4,\)"),
+        ("gaussian-3", r"\(4, 6, 8\) or \(4, 6\)"),
+        ("gaussian-4", r"\(4, 6, 8\)"),
+        ("gaussian-latent", r"\(4, 6, 8\)"),
+    ],
+)
+def test_log_variance_missing_or_of_the_wrong_shape(name, shapes):
+    quantizer = build(name)
+    z = torch.randn(4, 6, DIM)
+    with pytest.raises(ValueError, match=rf"log_variance.*of shape {shapes}; got none"):
+        quantizer(z)
+    with pytest.raises(ValueError, match=rf"of shape {shapes}.*got .*\(4, 6, 3\)"):
+        quantizer(z, log_variance=torch.zeros(4, 6, 3))
+    broken = torch.zeros(4, 6, DIM)
+    broken[0, 0, 0] = float("nan")
+    with pytest.raises(ValueError, match="log_variance must be finite, got 1 NaN"):
+        quantizer(z, log_variance=broken)
+
+
+@pytest.mark.parametrize("name", ["gaussian-1", "gaussian-fixed", "vmf", "vq", "vq-ema"])
+def test_log_variance_where_there_is_no_use_for_it(name):
+    with pytest.raises(ValueError, match="leave"):
+        build(name)(torch.randn(4, DIM), log_variance=torch.zeros(4, DIM))
+
+
+@pytest.mark.parametrize(
+    ("construct", "message"),
+    [
+        (lambda: GaussianQuantizer(0, 8), "codebook_size.*at least 1, got 0"),
+        (lambda: GaussianQuantizer(8, 0), "dim.*at least 1, got 0"),
+        (lambda: GaussianQuantizer(8, 8, initial_variance=0.0), "initial_variance must be finite and > 0, got 0.0"),
+        (lambda: VonMisesFisherQuantizer(8, 1), "dim >= 2, got 1"),
+        (lambda: VonMisesFisherQuantizer(8, 2, initial_concentration=-1.0), "initial_concentration.*got -1.0"),
+        (lambda: VectorQuantizer(8, 8, commitment=-0.5), "commitment.*at least 0, got -0.5"),
+        (lambda: EMAVectorQuantizer(8, 8, decay=1.0), "decay must be at least 0 and below 1, got 1.0"),
+        (lambda: EMAVectorQuantizer(8, 8, reset_every=0), "reset_every.*at least 1, or None; got 0"),
+        (lambda: GaussianLikelihood(initial_variance=-1.0), "initial_variance.*got -1.0"),
+        (lambda: CategoricalLikelihood(1), "num_classes must be at least 2, got 1"),
+        (lambda: VonMisesFisherLikelihood(torch.ones(3, 2)), "length 1, got lengths 1.414 to 1.414"),
+        (lambda: VonMisesFisherLikelihood(torch.ones(3)), r"\(classes, dimensions >= 2\), got shape \(3,\)"),
+        (lambda: VonMisesFisherLikelihood(torch.eye(3), initial_concentration=0.0), "initial_concentration.*got 0.0"),
+    ],
+)
+def test_constructors(construct, message):
+    with pytest.raises(ValueError, match=message):
+        construct()
+
+
+@pytest.mark.parametrize("likelihood", [CategoricalLikelihood(4), VonMisesFisherLikelihood(torch.eye(4))])
+def test_labels(likelihood):
+    output = torch.randn(2, 4, 3)
+    with pytest.raises(ValueError, match="labels must lie between 0 and 3, got values from 0 to 7.*num_classes=8"):
+        likelihood(output, torch.tensor([[0, 1, 7], [0, 1, 2]]))
+    with pytest.raises(ValueError, match="between 0 and 3, got values from -1 to 1"):
+        likelihood(output, torch.tensor([[0, 1, -1], [0, 1, 1]]))
+    with pytest.raises(ValueError, match="labels must be integers between 0 and 3, got torch.float32"):
+        likelihood(output, torch.rand(2, 3))
+    with pytest.raises(ValueError, match=r"output must be .* = \(2, 4, 5\), got \(2, 4, 3\)"):
+        likelihood(output, torch.zeros(2, 5, dtype=torch.int64))
+
+
+def test_data_and_output_of_a_gaussian_likelihood():
+    with pytest.raises(ValueError, match="real-valued data, got torch.uint8"):
+        GaussianLikelihood()(torch.rand(2, 3), torch.zeros(2, 3, dtype=torch.uint8))
+    with pytest.raises(ValueError, match=r"of the data's shape = \(2, 3\), got \(2, 4\)"):
+        GaussianLikelihood()(torch.rand(2, 4), torch.rand(2, 3))

@@ -1,0 +1,127 @@
+"""Entropies, Gumbel-softmax and the block noise, against what theory says of them."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from sqvae.distributions import entropy, gumbel_softmax, perplexity, sample_categorical
+from sqvae.distributions.gumbel import gumbel_like
+from sqvae.distributions.noise import GumbelBlocks
+
+
+def test_entropy_of_known_distributions():
+    assert entropy(torch.tensor([1.0, 0.0, 0.0])) == 0
+    assert entropy(torch.full((8,), 1 / 8)).item() == pytest.approx(math.log(8))
+    assert entropy(torch.tensor([[0.5, 0.5], [0.25, 0.75]])).shape == (2,)
+
+
+def test_entropy_has_finite_gradients_at_impossible_outcomes():
+    probabilities = torch.tensor([0.5, 0.5, 0.0], requires_grad=True)
+    entropy(probabilities).backward()
+    assert probabilities.grad is not None
+    assert probabilities.grad.isfinite().all()
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=50))
+@settings(deadline=None)
+def test_perplexity_lies_between_one_and_the_codes_in_use(counts):
+    value = perplexity(torch.tensor(counts, dtype=torch.float64)).item()
+    assert 1 - 1e-9 <= value <= max(1, sum(count > 0 for count in counts)) + 1e-9
+
+
+def test_perplexity_does_not_depend_on_the_number_of_observations():
+    counts = torch.tensor([3.0, 1.0, 4.0, 0.0])
+    assert perplexity(counts).item() == pytest.approx(perplexity(1000 * counts).item())
+
+
+def chi_square(codes: torch.Tensor, probabilities: torch.Tensor) -> float:
+    """The p-value of drawn codes under their probabilities."""
+    observed = torch.bincount(codes.flatten(), minlength=len(probabilities)).double()
+    expected = probabilities.double() / probabilities.double().sum() * observed.sum()
+    return stats.chisquare(observed.numpy(), expected.numpy()).pvalue
+
+
+@pytest.mark.parametrize("temperature", [0.1, 1.0, 5.0])
+def test_gumbel_softmax_samples_follow_the_softmax_at_every_temperature(temperature):
+    logits = torch.tensor([0.0, 1.0, -1.0, 2.0, 0.5])
+    drawn = gumbel_softmax(logits.expand(100_000, 5), temperature).argmax(-1)
+    assert chi_square(drawn, logits.softmax(-1)) > 1e-4
+
+
+def test_categorical_samples_follow_the_softmax():
+    logits = torch.tensor([0.0, 1.0, -1.0, 2.0, 0.5])
+    assert chi_square(sample_categorical(logits.expand(100_000, 5)), logits.softmax(-1)) > 1e-4
+
+
+def test_hard_gumbel_softmax_is_one_hot_with_the_soft_gradient():
+    logits = torch.randn(6, 4, requires_grad=True)
+    torch.manual_seed(1)
+    hard = gumbel_softmax(logits, 0.7, hard=True)
+    torch.manual_seed(1)
+    soft = gumbel_softmax(logits, 0.7)
+    torch.testing.assert_close(hard.detach().sort(-1).values, torch.tensor([0.0, 0.0, 0.0, 1.0]).expand(6, 4))
+    weights = torch.randn(6, 4)
+    (hard_gradient,) = torch.autograd.grad((hard * weights).sum(), logits)
+    (soft_gradient,) = torch.autograd.grad((soft * weights).sum(), logits)
+    torch.testing.assert_close(hard_gradient, soft_gradient)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_gumbel_noise_is_finite_even_at_the_ends_of_the_uniform_distribution(dtype, monkeypatch):
+    for end in (0.0, 1.0):
+        monkeypatch.setattr(torch, "rand_like", lambda x, end=end: torch.full_like(x, end))
+        assert gumbel_like(torch.zeros(3, dtype=dtype)).isfinite().all()
+
+
+def draw(seed: int, blocks: int, rows: int = 64, columns: int = 100, dtype: torch.dtype = torch.float32):
+    noise = GumbelBlocks(seed, rows, columns, dtype, torch.device("cpu"))
+    return torch.stack([-noise.next(rows).clone() for _ in range(blocks)])
+
+
+@pytest.mark.parametrize("seed", [0, -(2**61), 2**61 + 12345])
+def test_block_noise_is_standard_gumbel(seed):
+    values = draw(seed, 40).flatten().double()
+    assert stats.kstest(values.numpy(), "gumbel_r").pvalue > 1e-4
+    assert values.isfinite().all()
+
+
+def test_the_upper_tail_of_block_noise_has_the_right_mass():
+    """The winner of many codes comes from there."""
+    uniform = (-(-draw(3, 320, rows=256).flatten().double()).exp()).exp()
+    assert len(uniform) > 8e6
+    for tail in (1e-3, 1e-4, 1e-5):
+        count = int((uniform > 1 - tail).sum())
+        assert stats.binomtest(count, len(uniform), tail).pvalue > 1e-4
+
+
+def test_block_noise_is_uncorrelated_across_blocks_rows_and_columns():
+    values = draw(5, 64).double()
+    values = (values - values.mean()) / values.std()
+    shifts = [(1, 0, 0), (2, 0, 0), (15, 0, 0), (16, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1), (1, 0, 1)]
+    for b, r, c in shifts:
+        product = values[b:, r:, c:] * values[: 64 - b, : 64 - r, : 100 - c]
+        assert abs(product.mean()) < 4.5 / math.sqrt(product.numel()), (b, r, c)
+
+
+def test_pairs_of_successive_block_noise_are_independent():
+    """A finer look than correlation at what one stream gives in a row: a 16 x 16 table of pairs."""
+    uniform = (-(-draw(7, 64, rows=128).double()).exp()).exp()
+    cells = (uniform * 16).long().clamp_max(15)
+    for lag in (1, 2, 5):
+        pairs = (cells[lag:] * 16 + cells[:-lag]).flatten()
+        assert chi_square(pairs, torch.ones(256)) > 1e-4
+
+
+def test_block_noise_repeats_for_the_same_seed_only():
+    assert torch.equal(draw(11, 20), draw(11, 20))
+    assert not torch.equal(draw(11, 20), draw(12, 20))
+
+
+def test_a_smaller_last_block_is_served():
+    noise = GumbelBlocks(0, 8, 5, torch.float64, torch.device("cpu"))
+    assert noise.next(8).shape == (8, 5)
+    assert noise.next(3).shape == (3, 5)

@@ -1,0 +1,156 @@
+"""Likelihoods: a contract over all of them, and each against its own formula."""
+
+import math
+
+import pytest
+import torch
+from families import build_likelihood
+from scipy import stats
+
+from sqvae import CategoricalLikelihood, GaussianLikelihood, VonMisesFisherLikelihood
+from sqvae.likelihoods import LIKELIHOODS, half_circle_directions, one_hot_directions
+
+every = pytest.mark.parametrize("name", LIKELIHOODS)
+
+
+@every
+def test_the_contract(name):
+    likelihood, x, output = build_likelihood(name)
+    output.requires_grad_()
+    fit = likelihood(output, x)
+    assert fit.loss.shape == fit.log_likelihood.shape == ()
+    fit.loss.backward()
+    assert output.grad is not None
+    assert output.grad.abs().sum() > 0
+    assert likelihood.predict(output).shape == x.shape
+    embedded = likelihood.embed(x)
+    assert embedded.is_floating_point()
+    assert embedded.shape[0] == x.shape[0]
+    assert embedded.shape[-2:] == x.shape[-2:]
+
+
+@every
+def test_the_log_likelihood_is_a_sum_over_the_sample_and_a_mean_over_the_batch(name):
+    likelihood, x, output = build_likelihood(name)
+    likelihood.eval()
+    once = likelihood(output, x).log_likelihood
+    repeated = likelihood(torch.cat((output, output)), torch.cat((x, x))).log_likelihood
+    wider = likelihood(torch.cat((output, output), -1), torch.cat((x, x), -1)).log_likelihood
+    torch.testing.assert_close(repeated, once)
+    torch.testing.assert_close(wider, 2 * once)
+
+
+@every
+def test_prediction_recovers_data_that_the_output_points_at(name):
+    likelihood, x, _ = build_likelihood(name)
+    assert torch.equal(likelihood.predict(likelihood.embed(x)), x)
+
+
+@every
+def test_autocast_does_not_touch_the_likelihood(name):
+    likelihood, x, output = build_likelihood(name)
+    exact = likelihood.eval()(output.bfloat16().float(), x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        cast = likelihood(output.bfloat16(), x)
+    torch.testing.assert_close(cast.loss, exact.loss)
+
+
+def test_gaussian_log_density():
+    x, mean = torch.randn(6, 3, 4).double(), torch.randn(6, 3, 4).double()
+    likelihood = GaussianLikelihood("fixed", initial_variance=0.37).double()
+    expected = stats.norm(mean, math.sqrt(0.37)).logpdf(x).sum() / 6
+    assert likelihood(mean, x).log_likelihood.item() == pytest.approx(expected)
+
+
+def test_closed_form_loss_is_half_d_log_mse_and_its_density_complete():
+    x, mean = torch.randn(6, 3, 4).double(), torch.randn(6, 3, 4).double()
+    fit = GaussianLikelihood("closed_form").double()(mean, x)
+    error = (x - mean).square().mean().item()
+    assert fit.loss.item() == pytest.approx(12 / 2 * math.log(error))
+    assert fit.variance.item() == pytest.approx(error)
+    expected = stats.norm(mean, math.sqrt(error)).logpdf(x).sum() / 6
+    assert fit.log_likelihood.item() == pytest.approx(expected)
+
+
+def test_learned_and_closed_form_variance_agree_at_the_optimum():
+    """Both fit a line to noisy data: slope, variance and log-likelihood must come out alike."""
+    inputs = torch.linspace(-1, 1, 400, dtype=torch.float64).unsqueeze(-1)
+    x = 2 * inputs + 0.3 * torch.randn(400, 1, dtype=torch.float64)
+    outcomes = []
+    for variance in ("closed_form", "learned"):
+        likelihood = GaussianLikelihood(variance).double()
+        slope = torch.zeros((), dtype=torch.float64, requires_grad=True)
+        optimizer = torch.optim.LBFGS([slope, *likelihood.parameters()], max_iter=200, line_search_fn="strong_wolfe")
+
+        def closure(likelihood=likelihood, slope=slope, optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = likelihood(slope * inputs, x).loss
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        fit = likelihood(slope * inputs, x)
+        outcomes.append((slope.item(), fit.variance.item(), fit.log_likelihood.item()))
+    assert outcomes[0] == pytest.approx(outcomes[1], rel=1e-5)
+
+
+def test_in_eval_the_closed_form_uses_the_average_of_training_and_not_the_data_asked_about():
+    likelihood = GaussianLikelihood()
+    for _ in range(5):
+        x = torch.rand(10, 4)
+        likelihood(x + 0.2, x)
+    likelihood.eval()
+    assert likelihood(x + 1.0, x).variance.item() == pytest.approx(0.04, rel=1e-4)
+    few, many = likelihood(x[:1] + 1, x[:1]), likelihood(x + 1, x)
+    torch.testing.assert_close(few.log_likelihood, many.log_likelihood)
+
+
+def test_a_perfect_reconstruction_stays_finite():
+    x = torch.rand(4, 3, requires_grad=True)
+    fit = GaussianLikelihood()(x, x.detach())
+    fit.loss.backward()
+    assert fit.loss.isfinite()
+    assert x.grad.isfinite().all()
+
+
+def test_categorical_is_the_cross_entropy():
+    logits, labels = torch.randn(3, 5, 2, 2), torch.randint(0, 5, (3, 2, 2))
+    fit = CategoricalLikelihood(5)(logits, labels)
+    probabilities = logits.softmax(1).gather(1, labels.unsqueeze(1))
+    assert fit.log_likelihood.item() == pytest.approx(probabilities.log().sum().item() / 3, rel=1e-5)
+
+
+@pytest.mark.parametrize("directions", [one_hot_directions(5), half_circle_directions(5)])
+def test_vmf_log_density_is_scipy_s(directions):
+    space = directions.shape[1]
+    likelihood = VonMisesFisherLikelihood(directions.double(), initial_concentration=7.0).double()
+    output, labels = torch.randn(3, space, 2, 2).double(), torch.randint(0, 5, (3, 2, 2))
+    fit = likelihood(output, labels)
+    means = torch.nn.functional.normalize(output, dim=1).movedim(1, -1).reshape(-1, space).numpy()
+    values = directions.double()[labels].reshape(-1, space).numpy()
+    each = [stats.vonmises_fisher(mean, 7.0).logpdf(value) for mean, value in zip(means, values, strict=True)]
+    assert fit.log_likelihood.item() == pytest.approx(float(sum(each)) / 3, rel=1e-6)
+
+
+def test_vmf_s_concentration_is_trained_to_fit_the_data():
+    """The maximum-likelihood concentration is the one whose mean length is that of the data."""
+    likelihood = VonMisesFisherLikelihood(half_circle_directions(4), initial_concentration=100.0)
+    output = torch.tensor([1.0, 0.0]).view(1, 2, 1).expand(1, 2, 4)
+    optimizer = torch.optim.Adam(likelihood.parameters(), lr=0.05)
+    labels = torch.tensor([[0, 0, 0, 1]])
+    for _ in range(400):
+        optimizer.zero_grad()
+        likelihood(output, labels).loss.backward()
+        optimizer.step()
+    from sqvae.distributions.von_mises_fisher import mean_resultant_length
+
+    length = mean_resultant_length(likelihood.log_concentration.exp().detach(), 2).item()
+    assert length == pytest.approx((3 + math.cos(math.pi / 4)) / 4, abs=1e-3)
+
+
+def test_ordered_directions_are_a_half_circle_of_equal_steps():
+    directions = half_circle_directions(256)
+    assert directions.shape == (256, 2)
+    steps = (directions[1:] * directions[:-1]).sum(-1).clamp(-1, 1)
+    torch.testing.assert_close(steps, torch.full((255,), math.cos(math.pi / 256)))
+    assert (directions[:, 1] >= 0).all()

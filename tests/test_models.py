@@ -1,0 +1,114 @@
+"""Models of every combination of parts, and what a person does with them."""
+
+import pytest
+import torch
+from families import CODES, DIM, DISCRETE, build
+from torch import nn
+
+from sqvae import SQVAE, VAE, CategoricalLikelihood, GaussianLikelihood, VonMisesFisherLikelihood
+from sqvae.likelihoods import half_circle_directions
+from sqvae.quantizers import QUANTIZERS
+
+LIKELIHOODS = {
+    "gaussian": (GaussianLikelihood, 1, 1),
+    "categorical": (lambda: CategoricalLikelihood(5), 5, 5),
+    "vmf": (lambda: VonMisesFisherLikelihood(half_circle_directions(5)), 2, 2),
+}
+
+
+class TwoHeads(nn.Module):
+    """Encodings and log-variances from one convolution."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(channels, 2 * DIM, 4, stride=4)
+
+    def forward(self, x):
+        return self.convolution(x).chunk(2, 1)
+
+
+def make(quantizer: str, likelihood: str = "gaussian") -> tuple[SQVAE, torch.Tensor]:
+    build_likelihood, seen, given = LIKELIHOODS[likelihood]
+    part = build(quantizer, channel_first=True)
+    encoder = TwoHeads(seen) if part.needs_log_variance else nn.Conv2d(seen, DIM, 4, stride=4)
+    decoder = nn.ConvTranspose2d(DIM, given, 4, stride=4)
+    x = torch.rand(6, 1, 8, 8) if likelihood == "gaussian" else torch.randint(0, 5, (6, 8, 8))
+    return SQVAE(encoder, part, decoder, build_likelihood()), x
+
+
+@pytest.mark.parametrize("quantizer", QUANTIZERS)
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_every_combination_trains(quantizer, likelihood):
+    model, x = make(quantizer, likelihood)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    losses = []
+    for _ in range(60):
+        objective = model(x, 0.5)
+        optimizer.zero_grad()
+        objective.loss.backward()
+        optimizer.step()
+        losses.append(objective.fit.loss.item())
+    assert all(torch.tensor(losses).isfinite())
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("quantizer", QUANTIZERS)
+def test_codes_and_reconstructions(quantizer):
+    model, x = make(quantizer)
+    model.eval()
+    codes = model.encode(x)
+    assert codes.shape == ((6, 2, 2) if quantizer in DISCRETE else (6, DIM, 2, 2))
+    reconstruction = model.reconstruct(x)
+    assert reconstruction.shape == x.shape
+    assert torch.equal(reconstruction, model.decode(codes))
+    torch.testing.assert_close(reconstruction, model(x).output)
+
+
+@pytest.mark.parametrize("likelihood", ["categorical", "vmf"])
+def test_labels_come_back_as_labels(likelihood):
+    model, x = make("gaussian-1", likelihood)
+    reconstruction = model.eval().reconstruct(x)
+    assert reconstruction.shape == x.shape
+    assert reconstruction.dtype == torch.int64
+    assert 0 <= reconstruction.min() <= reconstruction.max() < 5
+
+
+def test_the_terms_add_up():
+    model, x = make("gaussian-3")
+    terms = model(x, 0.5).terms
+    assert terms["loss"].item() == pytest.approx((terms["reconstruction"] + terms["latent"]).item())
+    assert terms["latent"].item() == pytest.approx((terms["regularizer"] - terms["entropy"]).item())
+    assert terms["bound"].item() == pytest.approx((terms["log_likelihood"] - terms["divergence"]).item())
+
+
+def test_a_vae_by_the_same_parts():
+    model = VAE(TwoHeads(1), DIM, nn.ConvTranspose2d(DIM, 1, 4, stride=4), GaussianLikelihood(), channel_first=True)
+    x = torch.rand(6, 1, 8, 8)
+    objective = model(x)
+    objective.loss.backward()
+    z, log_variance = model.encoder(x)
+    divergence = (z**2 + log_variance.exp() - log_variance - 1).sum() / 2 / 6
+    assert objective.quantized.loss.item() == pytest.approx(divergence.item(), rel=1e-5)
+    assert torch.equal(model.eval().reconstruct(x), model.decode(model.encode(x)))
+
+
+def test_the_bound_needs_eval_and_an_encoder_that_fits():
+    model, x = make("gaussian-1")
+    with pytest.raises(ValueError, match=r"call eval\(\)"):
+        model.bound(x)
+    with pytest.raises(ValueError, match="samples must be at least 1, got 0"):
+        model.eval().bound(x, samples=0)
+    broken = SQVAE(
+        nn.Conv2d(1, DIM, 4, stride=4), build("gaussian-4", channel_first=True), nn.Identity(), model.likelihood
+    )
+    with pytest.raises(ValueError, match=r"returns \(z, log_variance\), got Tensor"):
+        broken(x)
+
+
+def test_parts_can_be_any_network_and_rank():
+    """A sequence model, channels last: (batch, time, dim)."""
+    model = SQVAE(nn.Linear(3, DIM), build("gaussian-1"), nn.Linear(DIM, 3), GaussianLikelihood("learned"))
+    objective = model(torch.randn(4, 11, 3), 0.5, mask=torch.arange(11).expand(4, 11) < 9)
+    objective.loss.backward()
+    assert objective.quantized.counts.sum() == 36
+    assert objective.quantized.counts.shape == (CODES,)
