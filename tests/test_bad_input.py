@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from families import CODES, DIM, DISCRETE, build, encoder_output
 
+from families import CODES, DIM, DISCRETE, build, encoder_output
 from sqvae import (
     QUANTIZERS,
     CategoricalLikelihood,
@@ -41,7 +41,7 @@ def test_encodings_that_are_not_finite(name, value):
     quantizer = build(name)
     inputs = encoder_output(quantizer, 4, 6, DIM)
     inputs["z"][1, 2, 3] = value
-    with pytest.raises(ValueError, match="z must be finite, got [01] NaN and [01] infinite of 192 values"):
+    with pytest.raises(ValueError, match=r"z must be finite, got [01] NaN and [01] infinite of 192 values"):
         quantizer(**inputs)
     with pytest.raises(ValueError, match="z must be finite"):
         quantizer.encode(**inputs)
@@ -76,7 +76,7 @@ def test_codes_out_of_range(name):
         quantizer.decode(torch.tensor([[3, 16]]))
     with pytest.raises(ValueError, match="got values from -1 to 3"):
         quantizer.decode(torch.tensor([[3, -1]]))
-    with pytest.raises(ValueError, match="codes must be integers between 0 and 15, got torch.float32"):
+    with pytest.raises(ValueError, match=r"codes must be integers between 0 and 15, got torch.float32"):
         quantizer.decode(torch.tensor([[3.0, 1.0]]))
 
 
@@ -143,18 +143,18 @@ def test_constructors(construct, message):
 @pytest.mark.parametrize("likelihood", [CategoricalLikelihood(4), VonMisesFisherLikelihood(torch.eye(4))])
 def test_labels(likelihood):
     output = torch.randn(2, 4, 3)
-    with pytest.raises(ValueError, match="labels must lie between 0 and 3, got values from 0 to 7.*num_classes=8"):
+    with pytest.raises(ValueError, match=r"labels must lie between 0 and 3, got values from 0 to 7.*num_classes=8"):
         likelihood(output, torch.tensor([[0, 1, 7], [0, 1, 2]]))
     with pytest.raises(ValueError, match="between 0 and 3, got values from -1 to 1"):
         likelihood(output, torch.tensor([[0, 1, -1], [0, 1, 1]]))
-    with pytest.raises(ValueError, match="labels must be integers between 0 and 3, got torch.float32"):
+    with pytest.raises(ValueError, match=r"labels must be integers between 0 and 3, got torch.float32"):
         likelihood(output, torch.rand(2, 3))
     with pytest.raises(ValueError, match=r"output must be .* = \(2, 4, 5\), got \(2, 4, 3\)"):
         likelihood(output, torch.zeros(2, 5, dtype=torch.int64))
 
 
 def test_data_and_output_of_a_gaussian_likelihood():
-    with pytest.raises(ValueError, match="real-valued data, got torch.uint8"):
+    with pytest.raises(ValueError, match=r"real-valued data, got torch.uint8"):
         GaussianLikelihood()(torch.rand(2, 3), torch.zeros(2, 3, dtype=torch.uint8))
     with pytest.raises(ValueError, match=r"of the data's shape = \(2, 3\), got \(2, 4\)"):
         GaussianLikelihood()(torch.rand(2, 4), torch.rand(2, 3))

@@ -10,7 +10,7 @@ from scipy import stats
 
 from sqvae.distributions import entropy, gumbel_softmax, perplexity, sample_categorical
 from sqvae.distributions.gumbel import gumbel_like
-from sqvae.distributions.noise import GumbelBlocks
+from sqvae.distributions.noise import BLOCKS_PER_DRAW, MULTIPLIER, GumbelBlocks
 
 
 def test_entropy_of_known_distributions():
@@ -108,12 +108,29 @@ def test_block_noise_is_uncorrelated_across_blocks_rows_and_columns():
 
 
 def test_pairs_of_successive_block_noise_are_independent():
-    """A finer look than correlation at what one stream gives in a row: a 16 x 16 table of pairs."""
-    uniform = (-(-draw(7, 64, rows=128).double()).exp()).exp()
-    cells = (uniform * 16).long().clamp_max(15)
-    for lag in (1, 2, 5):
-        pairs = (cells[lag:] * 16 + cells[:-lag]).flatten()
-        assert chi_square(pairs, torch.ones(256)) > 1e-4
+    """A finer look than correlation at what one cell gives in a row: tables of pairs and of triples."""
+    uniform = (-(-draw(7, 64, rows=512).double()).exp()).exp()
+    cells = (uniform * 64).long().clamp_max(63)
+    for distance in (1, 2, 3, 7, 15):
+        pairs = (cells[distance:] * 64 + cells[:-distance]).flatten()
+        assert chi_square(pairs, torch.ones(64**2)) > 1e-4, distance
+    coarse = cells // 4
+    triples = (coarse[2:] * 256 + coarse[1:-1] * 16 + coarse[:-2]).flatten()
+    assert chi_square(triples, torch.ones(16**3)) > 1e-4
+
+
+def test_the_generator_s_multiplier_passes_the_spectral_test_at_every_distance_that_occurs():
+    """The shortest vector of the dual lattice, over the longest that a lattice of 2^32 pairs can have."""
+    for distance in range(1, BLOCKS_PER_DRAW):
+        u, v = (2**32, 0), (-pow(MULTIPLIER, distance, 2**32), 1)
+        while True:  # Gauss's reduction of a basis in two dimensions
+            if math.hypot(*u) < math.hypot(*v):
+                u, v = v, u
+            factor = round((u[0] * v[0] + u[1] * v[1]) / (v[0] ** 2 + v[1] ** 2))
+            u = (u[0] - factor * v[0], u[1] - factor * v[1])
+            if math.hypot(*u) >= math.hypot(*v):
+                break
+        assert math.hypot(*v) / math.sqrt(2**32 * 2 / math.sqrt(3)) > 0.7, distance
 
 
 def test_block_noise_repeats_for_the_same_seed_only():

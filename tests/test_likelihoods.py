@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
-from families import build_likelihood
 from scipy import stats
 
+from families import build_likelihood
 from sqvae import CategoricalLikelihood, GaussianLikelihood, VonMisesFisherLikelihood
 from sqvae.likelihoods import LIKELIHOODS, half_circle_directions, one_hot_directions
 

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from families import CODES, DIM, DISCRETE, build
 from torch import nn
 
+from families import CODES, DIM, DISCRETE, build
 from sqvae import SQVAE, VAE, CategoricalLikelihood, GaussianLikelihood, VonMisesFisherLikelihood
 from sqvae.likelihoods import half_circle_directions
 from sqvae.quantizers import QUANTIZERS

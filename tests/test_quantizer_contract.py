@@ -4,10 +4,10 @@ import math
 
 import pytest
 import torch
-from families import CODES, DIM, DISCRETE, STOCHASTIC, build, encoder_output
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from families import CODES, DIM, DISCRETE, STOCHASTIC, build, encoder_output
 from sqvae.quantizers import QUANTIZERS
 
 every = pytest.mark.parametrize("name", QUANTIZERS)

@@ -8,6 +8,7 @@ in the encodings (bounded, as the proposition asks) and in the quantization's sp
 grids, so the only approximation is the optimizer's.
 """
 
+import itertools
 import math
 
 import torch
@@ -76,13 +77,13 @@ def optimal_concentration(decoder_concentration: float) -> float:
 
 def test_proposition_1_the_optimal_variance_vanishes_with_the_decoder_s():
     optima = [optimal_variance(variance) for variance in (1.0, 0.3, 0.1, 0.03, 0.01)]
-    assert all(later < earlier for earlier, later in zip(optima, optima[1:], strict=False)), optima
+    assert all(later < earlier for earlier, later in itertools.pairwise(optima)), optima
     assert optima[-1] < 0.1 * optima[0], optima
 
 
 def test_proposition_2_the_optimal_concentration_grows_with_the_decoder_s():
     optima = [optimal_concentration(concentration) for concentration in (1.0, 3.0, 10.0, 30.0, 100.0)]
-    assert all(later > earlier for earlier, later in zip(optima, optima[1:], strict=False)), optima
+    assert all(later > earlier for earlier, later in itertools.pairwise(optima)), optima
     assert optima[-1] > 10 * optima[0], optima
 
 

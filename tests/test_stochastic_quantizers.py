@@ -4,11 +4,11 @@ import math
 
 import pytest
 import torch
-from families import CODES, DIM, GAUSSIAN, STOCHASTIC, build, encoder_output
-from test_distributions import chi_square
 
+from families import CODES, DIM, GAUSSIAN, STOCHASTIC, build, encoder_output
 from sqvae import EMAVectorQuantizer, GaussianQuantizer, VectorQuantizer, VonMisesFisherQuantizer
 from sqvae.quantizers.nearest import squared_distance_factors
+from test_distributions import chi_square
 
 
 def textbook_logits(quantizer, z, variance):
@@ -188,7 +188,7 @@ def spread_of(codebook: torch.Tensor) -> float:
 
 
 def between_codes(codebook: torch.Tensor, count: int) -> torch.Tensor:
-    """Points on the way from one code to another, where float32 has the hardest choices; half of them near the middle."""
+    """Points on the way from one code to another; half of them near the middle, the hardest choice for float32."""
     start, end = (codebook.double()[torch.randint(len(codebook), (count,))] for _ in range(2))
     way = torch.rand(count, 1, dtype=torch.float64)
     way[::2] = 0.5 + 1e-4 * torch.randn(len(way[::2]), 1, dtype=torch.float64)

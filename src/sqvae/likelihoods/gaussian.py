@@ -19,9 +19,9 @@ class GaussianLikelihood(Likelihood):
 
     Arguments:
         variance: where :math:`\sigma^2` comes from. ``"closed_form"`` takes its maximum-likelihood value for the
-            minibatch, the mean squared error, which leaves :math:`\frac D2 \log \mathrm{MSE}` to train. In ``eval()`` it
-            takes the average over recent training batches instead: a density may not depend on the data that it is
-            asked about.
+            minibatch, the mean squared error, which leaves :math:`\frac D2 \log \mathrm{MSE}` to train. In ``eval()``
+            it takes the average over recent training batches instead: a density may not depend on the data that it
+            is asked about.
             ``"learned"`` trains :math:`\log \sigma^2` with the rest; ``"fixed"`` keeps it as it is.
         initial_variance: :math:`\sigma^2` before training.
         decay: of the average that ``"closed_form"`` keeps.

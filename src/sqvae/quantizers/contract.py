@@ -67,8 +67,10 @@ class Positions:
     dtype: torch.dtype
     """The encodings' own type, which half-precision vectors leave for float32 and return to."""
 
-    def __len__(self) -> int:
-        return len(self.vectors)
+    @property
+    def number(self) -> int:
+        """N; by the shape rather than ``len``, which would tie an exported program to one size."""
+        return self.vectors.shape[0]
 
     @property
     def batch(self) -> int:
@@ -78,7 +80,7 @@ class Positions:
     def weights(self) -> Tensor:  # (N,)
         """1 where a position counts, 0 where it does not."""
         if self.mask is None:
-            return self.vectors.new_ones(len(self.vectors))
+            return self.vectors.new_ones(self.number)
         return self.mask.to(self.vectors.dtype)
 
     def per_sample(self, values: Tensor) -> Tensor:  # (N,) -> ()
@@ -92,7 +94,7 @@ class Positions:
     def rows(self, latent: Tensor, name: str) -> Tensor:  # (batch, ..., d) or (batch, d, ...) -> (N, d)
         """Another map of the same layout as a list of vectors, with 0 where the mask leaves a position out."""
         last = latent.movedim(1, -1) if self.channel_first else latent
-        return self.masked(last.reshape(len(self), -1).to(self.vectors.dtype), name)
+        return self.masked(last.reshape(self.number, -1).to(self.vectors.dtype), name)
 
     def masked(self, rows: Tensor, name: str) -> Tensor:  # (N, .) -> (N, .)
         """The rows, with 0 where the mask leaves a position out; what remains must be finite."""

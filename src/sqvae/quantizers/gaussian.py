@@ -132,7 +132,7 @@ class GaussianQuantizer(StochasticQuantizer):
             means = rows.mean(-1, keepdim=True)
             return means if self.variance == "per_position" else self._per_sample_mean(means, positions)
         if log_variance.shape == reduced:
-            repeats = len(positions) // log_variance.numel()
+            repeats = positions.number // log_variance.numel()
             return positions.masked(log_variance.reshape(-1, 1).repeat_interleave(repeats, 0), "log_variance")
         raise ValueError(
             f"log_variance for variance={self.variance!r} must be of shape {self._shapes(positions)}, "

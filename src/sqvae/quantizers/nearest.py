@@ -29,7 +29,7 @@ def squared_distance_factors(z: Tensor, codebook: Tensor, precision: Tensor) -> 
     centre = codebook.detach().mean(0)
     z, codebook = z - centre, codebook - centre
     squares = codebook.square() if precision.shape[-1] > 1 else codebook.square().sum(-1, keepdim=True)
-    half = (-precision / 2).expand(len(z), squares.shape[-1])
+    half = (-precision / 2).expand(z.shape[0], squares.shape[-1])
     return torch.cat((z * precision, half), -1), torch.cat((codebook, squares), -1)
 
 

@@ -68,7 +68,7 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         assignment = assign(
             *self._factors(z, vectors, scale),
             vectors,
-            temperature=torch.as_tensor(temperature, dtype=z.dtype),
+            temperature=torch.ones((), dtype=z.dtype) * temperature,
             weights=weights,
             noisy=sample,
             hard=self.hard or not self.training,
@@ -80,7 +80,7 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         pull = self._regularizer(z, z_q, scale)
         if sample and self.dequantize:
             pull = pull - self._dequantization_cost(scale)
-        regularizer = positions.per_sample(pull.expand(len(positions)))
+        regularizer = positions.per_sample(pull.expand(positions.number))
         entropy = positions.per_sample(assignment.entropy)
         loss = regularizer - entropy
         return Quantized(

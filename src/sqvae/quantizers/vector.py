@@ -152,11 +152,16 @@ class EMAVectorQuantizer(DeterministicQuantizer):
         r"""Move :math:`b_{least}` to a draw of :math:`\mathcal N(b_{most}, s^2 I)`, without a branch on its data."""
         self.recent_counts += counts.to(self.recent_counts.dtype)
         self.batches += 1
-        due = self.batches % every == 0
-        most, least = self.recent_counts.argmax(), self.recent_counts.argmin()
+        most, least = (extreme(self.recent_counts, 0, keepdim=True) for extreme in (torch.argmax, torch.argmin))
         rare = self.recent_counts[least] < self.reset_below * self.recent_counts[most]
+        move = rare & (self.batches % every == 0)
         beside = self.codebook[most] + math.sqrt(self.reset_variance) * torch.randn_like(self.codebook[most])
-        self.codebook[least] = torch.where(due & rare, beside, self.codebook[least])
-        self.smoothed_counts[least] = torch.where(due & rare, 1.0, self.smoothed_counts[least])
-        self.smoothed_sums[least] = torch.where(due & rare, beside, self.smoothed_sums[least])
-        self.recent_counts.mul_(~due)
+        replacements = (
+            (self.codebook, beside),
+            (self.smoothed_sums, beside),
+            (self.smoothed_counts, torch.ones_like(rare)),
+        )
+        for state, value in replacements:
+            moved = move.view(-1, *[1] * (state.ndim - 1))
+            state.index_copy_(0, least, torch.where(moved, value.to(state.dtype), state[least]))
+        self.recent_counts.mul_(self.batches % every != 0)

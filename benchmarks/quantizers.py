@@ -1,0 +1,279 @@
+"""Speed and memory of the quantizers, as ratios measured side by side in one run.
+
+    python -m benchmarks.quantizers                 prints the table
+    python -m benchmarks.quantizers --out FILE.md   writes it as well
+
+Contenders take turns, round by round, so that what else the machine does falls on all of them alike; a ratio is that of
+the median times. One step is forward and backward: for a quantizer, of ``loss + z_q.sum()`` to encodings, codebook and
+variance.
+"""
+
+import argparse
+import multiprocessing
+import platform
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from torch import Tensor
+from torch.nn.functional import gumbel_softmax
+from vector_quantize_pytorch import VectorQuantize
+
+from sqvae import GaussianQuantizer, VonMisesFisherQuantizer
+from sqvae.quantizers import contract
+
+Step = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large the problems are."""
+
+    positions: int = 8192
+    codes: int = 512
+    dim: int = 64
+    kept_codes: int = 4096
+    many_codes: int = 65_536
+    rounds: int = 21
+    slow_rounds: int = 3
+
+    @classmethod
+    def quick(cls) -> "Sizes":
+        """Small enough for a test: it shows that the benchmark runs, not what it measures."""
+        return cls(positions=64, codes=32, dim=8, kept_codes=64, many_codes=128, rounds=2, slow_rounds=1)
+
+
+@dataclass(frozen=True)
+class Result:
+    what: str
+    ours: str
+    theirs: str
+    ratio: str
+    target: str
+    met: bool
+
+    @property
+    def verdict(self) -> str:
+        return "yes" if self.met else "no"
+
+
+def encodings(sizes: Sizes) -> Tensor:  # -> (8, positions / 8, d)
+    torch.manual_seed(0)
+    return torch.randn(8, sizes.positions // 8, sizes.dim, requires_grad=True)
+
+
+def step_of(module: torch.nn.Module, z: Tensor, **inputs: Tensor | float) -> Step:
+    """One training step of a quantizer that returns (z_q, codes, loss)."""
+
+    def step() -> None:
+        module.zero_grad()
+        z.grad = None
+        z_q, _, loss = module(z, **inputs)
+        (loss.sum() + z_q.sum()).backward()
+
+    return step
+
+
+def textbook_step(quantizer: GaussianQuantizer, z: Tensor, log_variance: Tensor | None = None) -> Step:
+    """The same step as the formulas stand in the paper: type I by the expanded square, type IV by broadcasting."""
+    codebook, own = quantizer.codebook, quantizer.log_variance
+
+    def step() -> None:
+        quantizer.zero_grad()
+        z.grad = None
+        rows = z.reshape(-1, quantizer.dim)
+        if log_variance is None:
+            scale = own.exp()
+            squares = rows.square().sum(-1, keepdim=True) + codebook.square().sum(-1) - 2 * rows @ codebook.T
+            logits = -squares / (2 * scale)
+        else:
+            scale = (own + log_variance.reshape(-1, quantizer.dim)).exp()
+            logits = -((rows.unsqueeze(1) - codebook) ** 2 / (2 * scale.unsqueeze(1))).sum(-1)
+        probabilities, log_probabilities = logits.softmax(-1), logits.log_softmax(-1)
+        entropy = -(probabilities * log_probabilities).sum()
+        z_q = gumbel_softmax(logits, tau=0.7) @ codebook
+        regularizer = ((rows - z_q) ** 2 / (2 * scale)).sum()
+        ((regularizer - entropy) / len(z) + z_q.sum()).backward()
+
+    return step
+
+
+def median_seconds(steps: Sequence[Step], rounds: int, title: str) -> list[float]:
+    """The median time of each step, over rounds in which all take turns."""
+    times: list[list[float]] = [[] for _ in steps]
+    for step in steps:
+        step()
+    for _ in track(range(rounds), title, console=Console(stderr=True), transient=True):
+        for step, record in zip(steps, times, strict=True):
+            start = time.perf_counter()
+            step()
+            record.append(time.perf_counter() - start)
+    return [statistics.median(record) for record in times]
+
+
+def at_most(what: str, ours: float, theirs: float, limit: float) -> Result:
+    ratio = ours / theirs
+    return Result(what, milliseconds(ours), milliseconds(theirs), f"{ratio:.2f}", f"<= {limit:g}", ratio <= limit)
+
+
+def milliseconds(seconds: float) -> str:
+    return f"{1e3 * seconds:.1f} ms"
+
+
+def against_vector_quantize(sizes: Sizes) -> list[Result]:
+    z = encodings(sizes)
+    ours = GaussianQuantizer(sizes.codes, sizes.dim)
+    steps = [
+        step_of(ours, z, temperature=0.7),
+        step_of(VectorQuantize(dim=sizes.dim, codebook_size=sizes.codes, decay=0.99), z),
+        textbook_step(ours, z),
+        step_of(VonMisesFisherQuantizer(sizes.codes, sizes.dim), z, temperature=0.7),
+    ]
+    gaussian, peer, textbook, vmf = median_seconds(steps, sizes.rounds, "type I")
+    return [
+        at_most("Gaussian I / VectorQuantize with EMA", gaussian, peer, 1.0),
+        at_most("Gaussian I / plain eager version", gaussian, textbook, 0.5),
+        at_most("von Mises-Fisher / Gaussian I", vmf, gaussian, 1.3),
+    ]
+
+
+def against_broadcasting(sizes: Sizes) -> list[Result]:
+    z = encodings(sizes)
+    quantizer = GaussianQuantizer(sizes.codes, sizes.dim, "per_dimension")
+    log_variance = torch.zeros_like(z)
+    ours, textbook = (
+        step_of(quantizer, z, temperature=0.7, log_variance=log_variance),
+        textbook_step(quantizer, z, log_variance),
+    )
+    (fast,) = median_seconds([ours], sizes.rounds, "type IV")
+    (slow,) = median_seconds([textbook], sizes.slow_rounds, "type IV, broadcast")
+    ratio = slow / fast
+    what = "broadcast form / Gaussian IV"
+    return [Result(what, milliseconds(fast), milliseconds(slow), f"{ratio:.0f}", ">= 50", ratio >= 50)]
+
+
+def cost_of_checks(sizes: Sizes) -> list[Result]:
+    """The same step with and without the checks of its input; they read z once."""
+    z = encodings(sizes)
+    step = step_of(GaussianQuantizer(sizes.codes, sizes.dim), z, temperature=0.7)
+    check = contract.check_finite
+
+    def unchecked() -> None:
+        contract.check_finite = lambda values, name: None
+        try:
+            step()
+        finally:
+            contract.check_finite = check
+
+    checked, bare = median_seconds([step, unchecked], 2 * sizes.rounds, "checks")
+    return [at_most("Gaussian I checked / unchecked", checked, bare, 1.05)]
+
+
+def with_many_codes(sizes: Sizes) -> list[Result]:
+    z = encodings(sizes)
+    kept = step_of(GaussianQuantizer(sizes.kept_codes, sizes.dim), z, temperature=0.7)
+    many = step_of(GaussianQuantizer(sizes.many_codes, sizes.dim), z, temperature=0.7)
+    few_seconds, many_seconds = median_seconds([kept, many], sizes.slow_rounds, "large codebook")
+    few, lots = few_seconds / sizes.kept_codes, many_seconds / sizes.many_codes
+    what = f"time per logit, K = {sizes.many_codes:,} / K = {sizes.kept_codes:,}"
+    ratio = lots / few
+    per_logit = [f"{1e9 * seconds / sizes.positions:.2f} ns" for seconds in (lots, few)]
+    timing = Result(what, per_logit[0], per_logit[1], f"{ratio:.2f}", "<= 1.6", ratio <= 1.6)
+    extra = extra_peak_memory(sizes)
+    memory = Result(
+        f"extra peak memory of a step, K = {sizes.many_codes:,}",
+        f"{extra / 2**20:.0f} MiB",
+        f"{sizes.positions * sizes.many_codes * 4 / 2**20:.0f} MiB (logits)",
+        f"{extra / 2**30:.2f} GiB",
+        "<= 1 GiB",
+        extra <= 2**30,
+    )
+    return [timing, memory]
+
+
+def extra_peak_memory(sizes: Sizes) -> int:
+    """Bytes by which a training step raises the peak memory of a fresh process that has its inputs already."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        return pool.apply(_measure_memory, (sizes,))
+
+
+def _measure_memory(sizes: Sizes) -> int:
+    z = encodings(sizes)
+    quantizer = GaussianQuantizer(sizes.many_codes, sizes.dim)
+    step_of(GaussianQuantizer(2, sizes.dim), z, temperature=0.7)()  # loads what any step loads
+    before = _peak_memory(reset=True)
+    step_of(quantizer, z, temperature=0.7)()
+    return _peak_memory() - before
+
+
+def _peak_memory(*, reset: bool = False) -> int:
+    """The most memory this process has held, in bytes, since the last reset where the system has one (Linux)."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        if reset:
+            Path("/proc/self/clear_refs").write_text("5")
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return 1024 * int(line.split()[1])
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+SECTIONS = (against_vector_quantize, against_broadcasting, cost_of_checks, with_many_codes)
+
+
+def machine() -> str:
+    name = platform.processor() or platform.machine()
+    if Path("/proc/cpuinfo").exists():
+        models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+        name = models[0].split(":", 1)[1].strip() if models else name
+    return f"{name}, {torch.get_num_threads()} threads, torch {torch.__version__}, Python {platform.python_version()}"
+
+
+def as_markdown(results: Sequence[Result], sizes: Sizes) -> str:
+    rows = [f"| {r.what} | {r.ours} | {r.theirs} | {r.ratio} | {r.target} | {r.verdict} |" for r in results]
+    return "\n".join(
+        [
+            "# Benchmarks",
+            "",
+            "Written by `make benchmark`; do not edit. Median times of one training step (forward and backward), with",
+            f"the contenders taking turns in one process. {sizes.positions:,} positions, d = {sizes.dim}, K = {sizes.codes}"
+            " unless a row says otherwise;",
+            f"random encodings, seed 0, float32, {sizes.rounds} rounds ({sizes.slow_rounds} for the slowest rows).",
+            "",
+            f"Machine: {machine()}.",
+            "",
+            "| what | first | second | ratio | target | met |",
+            "|---|---|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
+    parser.add_argument("--out", type=Path, help="write the table to this Markdown file as well")
+    options = parser.parse_args(argv)
+    sizes = Sizes.quick() if options.quick else Sizes()
+    results = [result for section in SECTIONS for result in section(sizes)]
+    table = Table("what", "first", "second", "ratio", "target", "met", title=machine())
+    for result in results:
+        table.add_row(result.what, result.ours, result.theirs, result.ratio, result.target, result.verdict)
+    Console().print(table)
+    if options.out:
+        options.out.write_text(as_markdown(results, sizes))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
