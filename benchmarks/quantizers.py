@@ -245,8 +245,8 @@ def as_markdown(results: Sequence[Result], sizes: Sizes) -> str:
             "# Benchmarks",
             "",
             "Written by `make benchmark`; do not edit. Median times of one training step (forward and backward), with",
-            f"the contenders taking turns in one process. {sizes.positions:,} positions, d = {sizes.dim}, K = {sizes.codes}"
-            " unless a row says otherwise;",
+            f"the contenders taking turns in one process. {sizes.positions:,} positions, d = {sizes.dim}, "
+            f"K = {sizes.codes} unless a row says otherwise;",
             f"random encodings, seed 0, float32, {sizes.rounds} rounds ({sizes.slow_rounds} for the slowest rows).",
             "",
             f"Machine: {machine()}.",

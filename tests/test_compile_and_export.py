@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from families import DIM, DISCRETE, build, encoder_output
+from families import DIM, DISCRETE, STOCHASTIC, build, encoder_output
 from sqvae import SQVAE, GaussianLikelihood
 from sqvae.quantizers import QUANTIZERS
 
@@ -27,10 +27,13 @@ def loss_and_gradients(step, quantizer, inputs):
     return loss.detach(), [leaf.grad for leaf in leaves.values()]
 
 
-@pytest.mark.parametrize("name", QUANTIZERS)
-def test_a_training_step_is_one_graph_with_the_same_loss_and_gradients(name):
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [*[(name, {}) for name in QUANTIZERS], *[(name, {"dequantize": True, "hard": True}) for name in STOCHASTIC]],
+)
+def test_a_training_step_is_one_graph_with_the_same_loss_and_gradients(name, options):
     """Traced and differentiated by the compiler, run by the eager backend: quick, and any graph break is an error."""
-    quantizer = build(name, channel_first=True)
+    quantizer = build(name, channel_first=True, **options)
     inputs = encoder_output(quantizer, 4, DIM, 3, 5)
     state = {key: value.clone() for key, value in quantizer.state_dict().items()}
 

@@ -138,6 +138,15 @@ def test_block_noise_repeats_for_the_same_seed_only():
     assert not torch.equal(draw(11, 20), draw(12, 20))
 
 
+def test_the_way_of_accelerators_gives_the_same_distribution():
+    """They draw uniform numbers directly; on a CPU that is only slower."""
+    noise = GumbelBlocks(1, 64, 100, torch.float32, torch.device("cpu"))
+    noise._vectorized = False
+    values = torch.stack([-noise.next(64).clone() for _ in range(40)]).flatten().double()
+    assert stats.kstest(values.numpy(), "gumbel_r").pvalue > 1e-4
+    assert values.isfinite().all()
+
+
 def test_a_smaller_last_block_is_served():
     noise = GumbelBlocks(0, 8, 5, torch.float64, torch.device("cpu"))
     assert noise.next(8).shape == (8, 5)

@@ -1,0 +1,5 @@
+"""Data, as tensors."""
+
+from sqvae.data.digits import digits
+
+__all__ = ["digits"]

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from sqvae.distributions.bessel import log_bessel_ratio
 from sqvae.distributions.precision import widest_float
@@ -54,10 +53,10 @@ def sample(mean: Tensor, concentration: Tensor) -> Tensor:  # (..., F), (...) ->
     that rejection leaves no trace in the gradient.
     """
     wide = widest_float(mean.device)
-    cosine = _Cosine.apply(concentration.to(wide).expand(mean.shape[:-1]).contiguous(), mean.shape[-1])
-    cosine = cosine.unsqueeze(-1)
+    concentration = concentration.to(wide).expand(mean.shape[:-1]).contiguous()
+    cosine: Tensor = torch.ops.sqvae.von_mises_fisher_cosine(concentration, mean.shape[-1]).unsqueeze(-1)
     noise = torch.randn_like(mean)
-    across = torch.nn.functional.normalize(noise - (noise * mean).sum(-1, keepdim=True) * mean, dim=-1)
+    across: Tensor = torch.nn.functional.normalize(noise - (noise * mean).sum(-1, keepdim=True) * mean, dim=-1)
     sine = ((1 - cosine) * (1 + cosine)).clamp_min(torch.finfo(wide).tiny).sqrt()
     return cosine.to(mean.dtype) * mean + sine.to(mean.dtype) * across
 
@@ -65,7 +64,10 @@ def sample(mean: Tensor, concentration: Tensor) -> Tensor:  # (..., F), (...) ->
 def _constants(concentration: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     if dim < 2:
         raise ValueError(f"a von Mises-Fisher distribution needs dim >= 2, got {dim}")
-    log_constant, length = _Constants.apply(concentration.to(widest_float(concentration.device)), dim)
+    wide = concentration.to(widest_float(concentration.device))
+    log_constant: Tensor
+    length: Tensor
+    log_constant, length = _Constants.apply(wide, dim)  # type: ignore[no-untyped-call]
     return log_constant.to(concentration.dtype), length.to(concentration.dtype)
 
 
@@ -87,26 +89,11 @@ class _Constants(torch.autograd.Function):
         return grad_length * length_slope - grad_log_constant * length, None
 
 
-class _Cosine(torch.autograd.Function):
-    r"""The cosine between a draw and the mean, with density proportional to
-    :math:`e^{\kappa w} (1 - w^2)^{(F-3)/2}`."""
-
-    @staticmethod
-    def forward(ctx: Any, concentration: Tensor, dim: int) -> Tensor:
-        cosine = _draw_cosine(concentration, dim)
-        ctx.dim = dim
-        ctx.save_for_backward(concentration, cosine)
-        return cosine
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        concentration, cosine = ctx.saved_tensors
-        return grad * _cosine_slope(cosine, concentration, ctx.dim), None
-
-
 def _draw_cosine(concentration: Tensor, dim: int) -> Tensor:  # (...) -> (...)
-    """Wood (1994): propose from a transformed Beta distribution, accept about two times in three or better."""
+    r"""The cosine between a draw and the mean, with density proportional to :math:`e^{\kappa w} (1 - w^2)^{(F-3)/2}`.
+
+    Wood (1994): propose from a transformed Beta distribution, accept about two times in three or better.
+    """
     kappa = concentration.flatten()
     b = (dim - 1) / (2 * kappa + (4 * kappa**2 + (dim - 1) ** 2).sqrt())
     mode = (1 - b) / (1 + b)
@@ -157,3 +144,26 @@ def _gauss_legendre(nodes: int) -> tuple[Tensor, Tensor]:
     off_diagonal = k / (4 * k**2 - 1).sqrt()
     values, vectors = torch.linalg.eigh(torch.diag(off_diagonal, 1) + torch.diag(off_diagonal, -1))
     return (values + 1) / 2, vectors[0] ** 2
+
+
+def _save_for_backward(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
+    concentration, ctx.dim = inputs
+    ctx.save_for_backward(concentration, output)
+
+
+def _differentiate(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+    concentration, cosine = ctx.saved_tensors
+    return grad * _cosine_slope(cosine, concentration, ctx.dim), None
+
+
+# An operator, because the loop that rejects can't be traced by the compiler.
+torch.library.define(
+    "sqvae::von_mises_fisher_cosine",
+    "(Tensor concentration, int dim) -> Tensor",
+    tags=(torch.Tag.nondeterministic_seeded, torch.Tag.pt2_compliant_tag),
+)
+torch.library.impl("sqvae::von_mises_fisher_cosine", "CompositeExplicitAutograd", _draw_cosine)
+torch.library.register_fake(
+    "sqvae::von_mises_fisher_cosine", lambda concentration, dim: torch.empty_like(concentration)
+)
+torch.library.register_autograd("sqvae::von_mises_fisher_cosine", _differentiate, setup_context=_save_for_backward)

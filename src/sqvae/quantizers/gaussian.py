@@ -83,7 +83,8 @@ class GaussianQuantizer(StochasticQuantizer):
 
     def _regularizer(self, z: Tensor, z_q: Tensor, scale: Tensor) -> Tensor:
         difference = (z - z_q) * (-scale / 2).exp()
-        return torch.linalg.vecdot(difference, difference) / 2
+        squared_distance: Tensor = torch.linalg.vecdot(difference, difference)
+        return squared_distance / 2
 
     def _dequantize(self, encoding: Tensor, scale: Tensor) -> Tensor:
         return encoding + (scale / 2).exp() * torch.randn_like(encoding)

@@ -56,7 +56,8 @@ class VonMisesFisherQuantizer(StochasticQuantizer):
         return scale.exp() * z, vectors
 
     def _regularizer(self, z: Tensor, z_q: Tensor, scale: Tensor) -> Tensor:
-        return scale.exp() * (1 - torch.linalg.vecdot(z, z_q))
+        cosine: Tensor = torch.linalg.vecdot(z, z_q)
+        return scale.exp() * (1 - cosine)
 
     def _dequantize(self, encoding: Tensor, scale: Tensor) -> Tensor:
         return von_mises_fisher.sample(encoding, scale.exp())

