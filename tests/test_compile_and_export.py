@@ -9,6 +9,7 @@ from torch import nn
 from families import DIM, DISCRETE, STOCHASTIC, build, encoder_output
 from sqvae import SQVAE, GaussianLikelihood
 from sqvae.quantizers import QUANTIZERS
+from test_models import LIKELIHOODS, make
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +50,18 @@ def test_a_training_step_is_one_graph_with_the_same_loss_and_gradients(name, opt
     torch.testing.assert_close(result, expected)
     for left, right in zip(compiled_gradients, gradients, strict=True):
         torch.testing.assert_close(left, right)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_a_whole_model_s_training_step_is_one_graph_with_the_same_loss(likelihood):
+    model, x = make("gaussian-1", likelihood)
+    state = {key: value.clone() for key, value in model.state_dict().items()}
+    torch.manual_seed(3)
+    expected = model(x, 0.7).loss
+    model.load_state_dict(state)
+    compiled = torch.compile(lambda x, temperature: model(x, temperature).loss, fullgraph=True, backend="aot_eager")
+    torch.manual_seed(3)
+    torch.testing.assert_close(compiled(x, 0.7), expected)
 
 
 def test_a_changing_temperature_does_not_recompile_for_ever():

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from sqvae.distributions.noise import GumbelBlocks, draw_seed
+from sqvae.distributions.operators import define_operator
 
 KEPT_LOGITS = 2**25
 """Up to so many logits (two tensors of 128 MiB in float32) a step keeps what its backward pass needs; beyond, it
@@ -60,7 +61,7 @@ def assign(
     needs_gradient = torch.is_grad_enabled() and (queries.requires_grad or keys.requires_grad or values.requires_grad)
     keep = needs_gradient and queries.shape[0] * keys.shape[0] <= KEPT_LOGITS
     return Assignment(
-        *torch.ops.sqvae.assign(queries, keys, values, weights, temperature.to(queries.dtype), noisy, hard, keep)[:4]
+        *_assign_operator(queries, keys, values, weights, temperature.to(queries.dtype), noisy, hard, keep)[:4]
     )
 
 
@@ -198,7 +199,7 @@ def _soft_blocks(
         yield recomputed.rows, relaxed, slope[: len(relaxed)]
 
 
-def _allocate_fake(
+def _allocate_assignment(
     queries: Tensor,
     keys: Tensor,
     values: Tensor,
@@ -211,7 +212,7 @@ def _allocate_fake(
     return _allocate(queries, keys, values, keep)
 
 
-def _allocate_gradients_fake(
+def _allocate_gradients(
     grad_image: Tensor, grad_entropy: Tensor, queries: Tensor, keys: Tensor, values: Tensor, *_: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
     return torch.empty_like(queries), torch.empty_like(keys), torch.empty_like(values)
@@ -245,24 +246,23 @@ def _differentiate(ctx: Any, grad_image: Tensor | None, grad_entropy: Tensor | N
         grad_image = queries.new_zeros(queries.shape[0], values.shape[1])
     if grad_entropy is None:
         grad_entropy = queries.new_zeros(queries.shape[0])
-    gradients = torch.ops.sqvae.assign_backward(grad_image, grad_entropy, *ctx.saved_tensors, ctx.noisy, ctx.hard)
+    gradients = _backward_operator(grad_image, grad_entropy, *ctx.saved_tensors, ctx.noisy, ctx.hard)
     return (*gradients, None, None, None, None, None)
 
 
-torch.library.define(
-    "sqvae::assign",
+_assign_operator = define_operator(
+    "assign",
     "(Tensor queries, Tensor keys, Tensor values, Tensor weights, Tensor temperature, bool noisy, bool hard, bool keep)"
     " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
-    tags=(torch.Tag.nondeterministic_seeded, torch.Tag.pt2_compliant_tag),
+    _assign,
+    _allocate_assignment,
+    random=True,
 )
-torch.library.define(
-    "sqvae::assign_backward",
+_backward_operator = define_operator(
+    "assign_backward",
     "(Tensor grad_image, Tensor grad_entropy, Tensor queries, Tensor keys, Tensor values, Tensor temperature,"
     " Tensor codes, Tensor soft, Tensor slope, Tensor seed, bool noisy, bool hard) -> (Tensor, Tensor, Tensor)",
-    tags=(torch.Tag.pt2_compliant_tag,),
+    _assign_backward,
+    _allocate_gradients,
 )
-torch.library.impl("sqvae::assign", "CompositeExplicitAutograd", _assign)
-torch.library.impl("sqvae::assign_backward", "CompositeExplicitAutograd", _assign_backward)
-torch.library.register_fake("sqvae::assign", _allocate_fake)
-torch.library.register_fake("sqvae::assign_backward", _allocate_gradients_fake)
 torch.library.register_autograd("sqvae::assign", _differentiate, setup_context=_save_for_backward)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from sqvae.distributions.bessel import log_bessel_ratio
+from sqvae.distributions.operators import define_operator
 from sqvae.distributions.precision import widest_float
 
 _QUADRATURE_NODES = 128
@@ -54,7 +55,7 @@ def sample(mean: Tensor, concentration: Tensor) -> Tensor:  # (..., F), (...) ->
     """
     wide = widest_float(mean.device)
     concentration = concentration.to(wide).expand(mean.shape[:-1]).contiguous()
-    cosine: Tensor = torch.ops.sqvae.von_mises_fisher_cosine(concentration, mean.shape[-1]).unsqueeze(-1)
+    cosine: Tensor = _cosine_operator(concentration, mean.shape[-1]).unsqueeze(-1)
     noise = torch.randn_like(mean)
     across: Tensor = torch.nn.functional.normalize(noise - (noise * mean).sum(-1, keepdim=True) * mean, dim=-1)
     sine = ((1 - cosine) * (1 + cosine)).clamp_min(torch.finfo(wide).tiny).sqrt()
@@ -67,26 +68,21 @@ def _constants(concentration: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     wide = concentration.to(widest_float(concentration.device))
     log_constant: Tensor
     length: Tensor
-    log_constant, length = _Constants.apply(wide, dim)  # type: ignore[no-untyped-call]
+    log_constant, length = _constants_operator(wide, dim)
     return log_constant.to(concentration.dtype), length.to(concentration.dtype)
 
 
-class _Constants(torch.autograd.Function):
-    r""":math:`\log C_F` and :math:`A_F` at once, with :math:`(\log C_F)' = -A_F`."""
+def _compute_constants(concentration: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    log_scaled, length = log_bessel_ratio(dim / 2 - 1, concentration)
+    return -log_scaled - dim / 2 * math.log(2 * math.pi), length
 
-    @staticmethod
-    def forward(ctx: Any, concentration: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-        log_scaled, length = log_bessel_ratio(dim / 2 - 1, concentration)
-        ctx.dim = dim
-        ctx.save_for_backward(concentration, length)
-        return -log_scaled - dim / 2 * math.log(2 * math.pi), length
 
-    @staticmethod
-    def backward(ctx: Any, grad_log_constant: Tensor, grad_length: Tensor) -> tuple[Tensor, None]:
-        concentration, length = ctx.saved_tensors
-        per_unit = torch.where(concentration > 0, length / concentration, 1 / ctx.dim)
-        length_slope = 1 - length**2 - (ctx.dim - 1) * per_unit
-        return grad_length * length_slope - grad_log_constant * length, None
+def _differentiate_constants(ctx: Any, grad_log_constant: Tensor, grad_length: Tensor) -> tuple[Tensor, None]:
+    r""":math:`(\log C_F)' = -A_F` and :math:`A_F' = 1 - A_F^2 - (F - 1) A_F / \kappa`."""
+    concentration, length = ctx.saved_tensors
+    per_unit = torch.where(concentration > 0, length / concentration, 1 / ctx.dim)
+    length_slope = 1 - length**2 - (ctx.dim - 1) * per_unit
+    return grad_length * length_slope - grad_log_constant * length, None
 
 
 def _draw_cosine(concentration: Tensor, dim: int) -> Tensor:  # (...) -> (...)
@@ -127,7 +123,7 @@ def _cosine_slope(cosine: Tensor, concentration: Tensor, dim: int) -> Tensor:  #
     side = torch.where(cosine >= 0, 1.0, -1.0).to(cosine).unsqueeze(-1)
     kappa, w = concentration.unsqueeze(-1), cosine.unsqueeze(-1)
     end = (1 - side * w).clamp_min(torch.finfo(cosine.dtype).tiny)
-    length = mean_resultant_length(kappa, dim)
+    _, length = _compute_constants(kappa, dim)
     log_ratio = (
         side * kappa * end * (1 - y**2)
         + (dim - 2) * y.log()
@@ -146,24 +142,40 @@ def _gauss_legendre(nodes: int) -> tuple[Tensor, Tensor]:
     return (values + 1) / 2, vectors[0] ** 2
 
 
-def _save_for_backward(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
+def _save_constants(ctx: Any, inputs: tuple[Tensor, int], output: tuple[Tensor, Tensor]) -> None:
     concentration, ctx.dim = inputs
-    ctx.save_for_backward(concentration, output)
+    ctx.save_for_backward(concentration, output[1])
 
 
-def _differentiate(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-    concentration, cosine = ctx.saved_tensors
-    return grad * _cosine_slope(cosine, concentration, ctx.dim), None
+def _save_cosine(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
+    concentration, ctx.dim = inputs
+    ctx.save_for_backward(output, concentration)
 
 
-# An operator, because the loop that rejects can't be traced by the compiler.
-torch.library.define(
-    "sqvae::von_mises_fisher_cosine",
+def _differentiate_cosine(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+    return grad * _cosine_slope_operator(*ctx.saved_tensors, ctx.dim), None
+
+
+_constants_operator = define_operator(
+    "von_mises_fisher_constants",
+    "(Tensor concentration, int dim) -> (Tensor, Tensor)",
+    _compute_constants,
+    lambda concentration, dim: (torch.empty_like(concentration), torch.empty_like(concentration)),
+)
+_cosine_operator = define_operator(
+    "von_mises_fisher_cosine",
     "(Tensor concentration, int dim) -> Tensor",
-    tags=(torch.Tag.nondeterministic_seeded, torch.Tag.pt2_compliant_tag),
+    _draw_cosine,
+    lambda concentration, dim: torch.empty_like(concentration),
+    random=True,
 )
-torch.library.impl("sqvae::von_mises_fisher_cosine", "CompositeExplicitAutograd", _draw_cosine)
-torch.library.register_fake(
-    "sqvae::von_mises_fisher_cosine", lambda concentration, dim: torch.empty_like(concentration)
+_cosine_slope_operator = define_operator(
+    "von_mises_fisher_cosine_slope",
+    "(Tensor cosine, Tensor concentration, int dim) -> Tensor",
+    _cosine_slope,
+    lambda cosine, concentration, dim: torch.empty_like(cosine),
 )
-torch.library.register_autograd("sqvae::von_mises_fisher_cosine", _differentiate, setup_context=_save_for_backward)
+torch.library.register_autograd(
+    "sqvae::von_mises_fisher_constants", _differentiate_constants, setup_context=_save_constants
+)
+torch.library.register_autograd("sqvae::von_mises_fisher_cosine", _differentiate_cosine, setup_context=_save_cosine)
