@@ -199,19 +199,6 @@ def _soft_blocks(
         yield recomputed.rows, relaxed, slope[: len(relaxed)]
 
 
-def _allocate_assignment(
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    weights: Tensor,
-    temperature: Tensor,
-    noisy: bool,
-    hard: bool,
-    keep: bool,
-) -> tuple[Tensor, ...]:
-    return _allocate(queries, keys, values, keep)
-
-
 def _allocate_gradients(
     grad_image: Tensor, grad_entropy: Tensor, queries: Tensor, keys: Tensor, values: Tensor, *_: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -255,7 +242,7 @@ _assign_operator = define_operator(
     "(Tensor queries, Tensor keys, Tensor values, Tensor weights, Tensor temperature, bool noisy, bool hard, bool keep)"
     " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
     _assign,
-    _allocate_assignment,
+    lambda queries, keys, values, *rest: _allocate(queries, keys, values, keep=rest[-1]),
     random=True,
 )
 _backward_operator = define_operator(
