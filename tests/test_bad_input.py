@@ -53,11 +53,42 @@ def test_large_but_finite_encodings_pass():
 
 
 @every
-@pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan"), torch.tensor(0.0)])
+@pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan"), float("inf"), torch.tensor(0.0)])
 def test_temperatures_that_are_not_positive(name, temperature):
     quantizer = build(name)
-    with pytest.raises(ValueError, match="temperature must be > 0, got"):
+    with pytest.raises(ValueError, match="temperature must be finite and > 0, got"):
         quantizer(**encoder_output(quantizer, 4, DIM), temperature=temperature)
+
+
+@every
+def test_temperatures_that_are_not_one_number(name):
+    quantizer = build(name)
+    inputs = encoder_output(quantizer, 4, DIM)
+    with pytest.raises(ValueError, match=r"single number, got a tensor of shape \(2,\)"):
+        quantizer(**inputs, temperature=torch.ones(2))
+    for temperature in ("0.5", None):
+        with pytest.raises(TypeError, match="temperature must be a number, got"):
+            quantizer(**inputs, temperature=temperature)
+
+
+@every
+def test_things_that_are_not_tensors(name):
+    quantizer = build(name)
+    with pytest.raises(TypeError, match="z must be a tensor, got ndarray"):
+        quantizer(torch.randn(4, DIM).numpy())
+    with pytest.raises(TypeError, match="z must be a tensor, got tuple"):
+        quantizer((torch.randn(4, DIM), torch.randn(4, DIM)))
+    if name in DISCRETE:
+        with pytest.raises(TypeError, match="codes must be a tensor, got list"):
+            quantizer.decode([[1, 2]])
+
+
+@every
+def test_a_mask_that_leaves_out_everything(name):
+    quantizer = build(name)
+    inputs = encoder_output(quantizer, 4, 6, DIM)
+    with pytest.raises(ValueError, match="mask leaves out every position; it must be True where a position counts"):
+        quantizer(**inputs, mask=torch.zeros(4, 6, dtype=torch.bool))
 
 
 @every
@@ -111,6 +142,14 @@ def test_log_variance_missing_or_of_the_wrong_shape(name, shapes):
         quantizer(z, log_variance=broken)
 
 
+@pytest.mark.parametrize("name", ["gaussian-2", "gaussian-3", "gaussian-4"])
+def test_a_log_variance_that_has_diverged(name):
+    quantizer = build(name)
+    for value in (-90.0, 90.0):
+        with pytest.raises(ValueError, match=r"log_variance.*between -80.0 and 80.0, got values from .*has diverged"):
+            quantizer(torch.randn(4, 6, DIM), log_variance=torch.full((4, 6, DIM), value))
+
+
 @pytest.mark.parametrize("name", ["gaussian-1", "gaussian-fixed", "vmf", "vq", "vq-ema"])
 def test_log_variance_where_there_is_no_use_for_it(name):
     with pytest.raises(ValueError, match="leave"):
@@ -120,14 +159,17 @@ def test_log_variance_where_there_is_no_use_for_it(name):
 @pytest.mark.parametrize(
     ("construct", "message"),
     [
+        (lambda: GaussianQuantizer(32.0, 8), "codebook_size must be a whole number, got 32.0"),
+        (lambda: GaussianQuantizer(8, "8"), "dim must be a whole number, got '8'"),
+        (lambda: VonMisesFisherLikelihood(5), "must be a tensor .* got 5; one_hot_directions"),
         (lambda: GaussianQuantizer(0, 8), "codebook_size.*at least 1, got 0"),
         (lambda: GaussianQuantizer(8, 0), "dim.*at least 1, got 0"),
         (lambda: GaussianQuantizer(8, 8, initial_variance=0.0), "initial_variance must be finite and > 0, got 0.0"),
-        (lambda: VonMisesFisherQuantizer(8, 1), "dim >= 2, got 1"),
+        (lambda: VonMisesFisherQuantizer(8, 1), "dim must be at least 2, got 1"),
         (lambda: VonMisesFisherQuantizer(8, 2, initial_concentration=-1.0), "initial_concentration.*got -1.0"),
         (lambda: VectorQuantizer(8, 8, commitment=-0.5), "commitment.*at least 0, got -0.5"),
         (lambda: EMAVectorQuantizer(8, 8, decay=1.0), "decay must be at least 0 and below 1, got 1.0"),
-        (lambda: EMAVectorQuantizer(8, 8, reset_every=0), "reset_every.*at least 1, or None; got 0"),
+        (lambda: EMAVectorQuantizer(8, 8, reset_every=0), "reset_every must be at least 1, got 0"),
         (lambda: GaussianLikelihood(initial_variance=-1.0), "initial_variance.*got -1.0"),
         (lambda: CategoricalLikelihood(1), "num_classes must be at least 2, got 1"),
         (lambda: VonMisesFisherLikelihood(torch.ones(3, 2)), "length 1, got lengths 1.414 to 1.414"),
@@ -136,14 +178,16 @@ def test_log_variance_where_there_is_no_use_for_it(name):
     ],
 )
 def test_constructors(construct, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         construct()
 
 
 @pytest.mark.parametrize("likelihood", [CategoricalLikelihood(4), VonMisesFisherLikelihood(torch.eye(4))])
 def test_labels(likelihood):
     output = torch.randn(2, 4, 3)
-    with pytest.raises(ValueError, match=r"labels must lie between 0 and 3, got values from 0 to 7.*num_classes=8"):
+    with pytest.raises(
+        ValueError, match=r"labels must lie between 0 and 3, got values from 0 to 7; take a larger num_classes"
+    ):
         likelihood(output, torch.tensor([[0, 1, 7], [0, 1, 2]]))
     with pytest.raises(ValueError, match="between 0 and 3, got values from -1 to 1"):
         likelihood(output, torch.tensor([[0, 1, -1], [0, 1, 1]]))
@@ -156,5 +200,7 @@ def test_labels(likelihood):
 def test_data_and_output_of_a_gaussian_likelihood():
     with pytest.raises(ValueError, match=r"real-valued data, got torch.uint8"):
         GaussianLikelihood()(torch.rand(2, 3), torch.zeros(2, 3, dtype=torch.uint8))
+    with pytest.raises(ValueError, match="x must be finite, got 1 NaN"):
+        GaussianLikelihood()(torch.rand(1, 2), torch.tensor([[0.5, float("nan")]]))
     with pytest.raises(ValueError, match=r"of the data's shape = \(2, 3\), got \(2, 4\)"):
         GaussianLikelihood()(torch.rand(2, 4), torch.rand(2, 3))

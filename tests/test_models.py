@@ -92,17 +92,47 @@ def test_a_vae_by_the_same_parts():
     assert torch.equal(model.eval().reconstruct(x), model.decode(model.encode(x)))
 
 
-def test_the_bound_needs_eval_and_an_encoder_that_fits():
+def test_codes_reconstructions_and_bound_are_those_of_eval_and_leave_training_as_it_was():
     model, x = make("gaussian-1")
-    with pytest.raises(ValueError, match=r"call eval\(\)"):
-        model.bound(x)
+    model.encoder = nn.Sequential(model.encoder, nn.BatchNorm2d(DIM).eval(), nn.BatchNorm2d(DIM))
+    model.train()
+    model.encoder[1].eval()
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    codes, reconstruction = model.encode(x), model.reconstruct(x)
+    torch.manual_seed(1)
+    bound = model.bound(x, samples=2).nats
+    for key, value in model.state_dict().items():
+        assert torch.equal(value, before[key]), key
+    assert [module.training for module in model.encoder] == [True, False, True]
+    model.eval()
+    assert torch.equal(codes, model.encode(x))
+    assert torch.equal(reconstruction, model.reconstruct(x))
+    torch.manual_seed(1)
+    assert torch.equal(bound, model.bound(x, samples=2).nats)
+
+
+def test_parts_that_do_not_fit():
+    model, x = make("gaussian-1")
+    encoder, quantizer, decoder, likelihood = model.encoder, model.quantizer, model.decoder, model.likelihood
     with pytest.raises(ValueError, match="samples must be at least 1, got 0"):
-        model.eval().bound(x, samples=0)
-    broken = SQVAE(
-        nn.Conv2d(1, DIM, 4, stride=4), build("gaussian-4", channel_first=True), nn.Identity(), model.likelihood
-    )
+        model.bound(x, samples=0)
     with pytest.raises(ValueError, match=r"returns \(z, log_variance\), got Tensor"):
-        broken(x)
+        SQVAE(encoder, build("gaussian-4", channel_first=True), decoder, likelihood)(x)
+    with pytest.raises(ValueError, match="takes no log_variance, so the encoder must return z alone, got tuple"):
+        SQVAE(TwoHeads(1), quantizer, decoder, likelihood)(x)
+    with pytest.raises(TypeError, match=r"second part must be a quantizer.*got ConvTranspose2d"):
+        SQVAE(encoder, decoder, quantizer, likelihood)
+    with pytest.raises(TypeError, match=r"must be a likelihood.*got the class GaussianLikelihood itself"):
+        SQVAE(encoder, quantizer, decoder, GaussianLikelihood)
+    with pytest.raises(ValueError, match=r"real-valued data, got torch.uint8; scale it"):
+        model((255 * x).byte())
+
+
+def test_results_print_their_numbers_and_not_their_tensors():
+    model, x = make("gaussian-1")
+    text = repr(model(x))
+    assert "divergence=" in text
+    assert len(text) < 1500
 
 
 def test_parts_can_be_any_network_and_rank():

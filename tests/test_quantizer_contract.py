@@ -101,6 +101,8 @@ def test_masking_equals_cutting_off(name):
     torch.testing.assert_close(masked.loss, cut.loss)
     torch.testing.assert_close(masked.divergence, cut.divergence)
     torch.testing.assert_close(masked.counts, cut.counts)
+    padded = {key: torch.where(mask.unsqueeze(-1), value, float("nan")) for key, value in inputs.items()}
+    assert torch.equal(quantizer.encode(**padded, mask=mask)[:, :4], cut.codes)
 
 
 @every

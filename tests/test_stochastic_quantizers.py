@@ -88,12 +88,19 @@ def test_type_two_with_a_batch_of_one_is_type_one():
     torch.testing.assert_close(result.loss, expected.loss)
 
 
-@pytest.mark.parametrize(("name", "shape"), [("gaussian-2", (4,)), ("gaussian-3", (4, 6))])
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("gaussian-2", (4,)), ("gaussian-2", (4, 1, 1)), ("gaussian-3", (4, 6)), ("gaussian-3", (4, 6, 1))],
+)
 def test_a_log_variance_may_come_with_its_shared_axes_already_gone(name, shape):
     quantizer = build(name).eval()
     z, reduced = torch.randn(4, 6, DIM), torch.randn(shape)
     full = reduced.view(*shape, *[1] * (3 - len(shape))).expand(4, 6, DIM)
-    torch.testing.assert_close(quantizer(z, log_variance=reduced).loss, quantizer(z, log_variance=full).loss)
+    expected = quantizer(z, log_variance=full)
+    torch.testing.assert_close(quantizer(z, log_variance=reduced).loss, expected.loss)
+    if reduced.ndim == 3:
+        first = quantizer(z.movedim(-1, 1), log_variance=reduced.movedim(-1, 1), channel_first=True)
+        torch.testing.assert_close(first.loss, expected.loss)
 
 
 def test_no_variance_is_nearest_neighbour_with_the_codes_of_plain_vq():

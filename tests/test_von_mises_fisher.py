@@ -143,5 +143,5 @@ def test_samples_are_differentiable_in_the_mean():
 
 
 def test_one_dimension_has_no_directions():
-    with pytest.raises(ValueError, match="dim >= 2, got 1"):
+    with pytest.raises(ValueError, match="dim must be at least 2, got 1"):
         log_normalizer(torch.tensor(1.0), 1)

@@ -2,7 +2,7 @@
 
 >>> from sqvae import GaussianQuantizer
 >>> quantizer = GaussianQuantizer(codebook_size=512, dim=64)
->>> z_q, codes, loss = quantizer(z, temperature=0.7)                # doctest: +SKIP
+>>> z_q, codes, loss = quantizer(z, temperature=1.0)                # doctest: +SKIP
 
 The public names below are imported when first used, so that importing the package alone stays instant.
 """
@@ -14,18 +14,21 @@ if TYPE_CHECKING:
     from sqvae.likelihoods import (
         LIKELIHOODS,
         CategoricalLikelihood,
+        Fit,
         GaussianLikelihood,
+        Likelihood,
         VonMisesFisherLikelihood,
         half_circle_directions,
         one_hot_directions,
     )
-    from sqvae.models import SQVAE, VAE
+    from sqvae.models import SQVAE, VAE, Bound, Objective
     from sqvae.quantizers import (
         QUANTIZERS,
         EMAVectorQuantizer,
         GaussianLatent,
         GaussianQuantizer,
         Quantized,
+        Quantizer,
         VectorQuantizer,
         VonMisesFisherQuantizer,
     )
@@ -39,18 +42,21 @@ _HOMES = {
         "GaussianLatent",
         "GaussianQuantizer",
         "Quantized",
+        "Quantizer",
         "VectorQuantizer",
         "VonMisesFisherQuantizer",
     ),
     "sqvae.likelihoods": (
         "LIKELIHOODS",
         "CategoricalLikelihood",
+        "Fit",
         "GaussianLikelihood",
+        "Likelihood",
         "VonMisesFisherLikelihood",
         "half_circle_directions",
         "one_hot_directions",
     ),
-    "sqvae.models": ("SQVAE", "VAE"),
+    "sqvae.models": ("SQVAE", "VAE", "Bound", "Objective"),
 }
 
 __all__ = [
@@ -58,12 +64,17 @@ __all__ = [
     "QUANTIZERS",
     "SQVAE",
     "VAE",
+    "Bound",
     "CategoricalLikelihood",
     "EMAVectorQuantizer",
+    "Fit",
     "GaussianLatent",
     "GaussianLikelihood",
     "GaussianQuantizer",
+    "Likelihood",
+    "Objective",
     "Quantized",
+    "Quantizer",
     "VectorQuantizer",
     "VonMisesFisherLikelihood",
     "VonMisesFisherQuantizer",

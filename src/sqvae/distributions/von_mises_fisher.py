@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from sqvae.distributions.bessel import log_bessel_ratio
+from sqvae.distributions.checks import check_size
 from sqvae.distributions.operators import define_operator
 from sqvae.distributions.precision import widest_float
 
@@ -63,8 +64,7 @@ def sample(mean: Tensor, concentration: Tensor) -> Tensor:  # (..., F), (...) ->
 
 
 def _constants(concentration: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    if dim < 2:
-        raise ValueError(f"a von Mises-Fisher distribution needs dim >= 2, got {dim}")
+    check_size(dim, "dim", least=2)
     wide = concentration.to(widest_float(concentration.device))
     log_constant: Tensor
     length: Tensor

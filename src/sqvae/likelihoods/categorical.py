@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize, one_hot
 
 from sqvae.distributions import von_mises_fisher
+from sqvae.distributions.checks import check_indices, check_positive, check_size
 from sqvae.likelihoods.contract import Fit, Likelihood, check_output_shape
 
 
@@ -17,16 +18,9 @@ class LabelLikelihood(Likelihood, ABC):
     num_classes: int
 
     def check(self, x: Tensor) -> None:
-        if x.is_floating_point() or x.is_complex():
-            raise ValueError(f"labels must be integers between 0 and {self.num_classes - 1}, got {x.dtype}")
-        if torch.compiler.is_compiling() or x.numel() == 0:
-            return
-        low, high = (int(bound) for bound in torch.aminmax(x))
-        if low < 0 or high >= self.num_classes:
-            raise ValueError(
-                f"labels must lie between 0 and {self.num_classes - 1}, got values from {low} to {high}; "
-                f"a model for them needs num_classes={high + 1}, or other labels"
-            )
+        check_indices(
+            x, self.num_classes, "labels", "; take a larger num_classes, or map these labels to classes first"
+        )
 
 
 class CategoricalLikelihood(LabelLikelihood):
@@ -34,7 +28,8 @@ class CategoricalLikelihood(LabelLikelihood):
 
     .. math:: P_\theta(x_d = c \mid Z_q) = \mathrm{softmax}_c(f_{\theta, d}(Z_q))
 
-    The decoder gives (batch, C, ...). With the Gaussian quantizer this is the paper's naive categorical (NC) model.
+    The encoder sees one-hot pictures, (batch, C, ...), and the decoder gives the same shape, unbounded. With the
+    Gaussian quantizer this is the paper's naive categorical (NC) model.
 
     Arguments:
         num_classes: the number of categories, C.
@@ -42,8 +37,7 @@ class CategoricalLikelihood(LabelLikelihood):
 
     def __init__(self, num_classes: int) -> None:
         super().__init__()
-        if num_classes < 2:
-            raise ValueError(f"num_classes must be at least 2, got {num_classes}")
+        check_size(num_classes, "num_classes", least=2)
         self.num_classes = num_classes
 
     def _fit(self, output: Tensor, x: Tensor) -> Fit:
@@ -68,7 +62,8 @@ class VonMisesFisherLikelihood(LabelLikelihood):
     .. math:: -\log p_\theta(V \mid Z_q) = -\kappa \sum_{d=1}^D v_d^\top \tilde f_{\theta, d}(Z_q)
               - D \log C_F(\kappa), \qquad v_d = w_{x_d}
 
-    The decoder gives (batch, F, ...), of any length: it is normalised here. The log-likelihood is a density on the
+    The encoder sees the labels' directions, (batch, F, ...), and the decoder gives the same shape, unbounded and of any
+    length: it is normalised here. The log-likelihood is a density on the
     sphere, not a probability of the label, so it is not to be set beside a softmax's.
 
     Arguments:
@@ -81,13 +76,17 @@ class VonMisesFisherLikelihood(LabelLikelihood):
 
     def __init__(self, directions: Tensor, *, initial_concentration: float = 100.0) -> None:
         super().__init__()
+        if not isinstance(directions, Tensor):
+            raise TypeError(
+                f"directions must be a tensor (classes, dimensions), got {directions!r}; "
+                "one_hot_directions or half_circle_directions make one"
+            )
         if directions.ndim != 2 or directions.shape[1] < 2 or len(directions) < 2:
             raise ValueError(f"directions must be (classes, dimensions >= 2), got shape {tuple(directions.shape)}")
         lengths = directions.norm(dim=-1)
         if not torch.allclose(lengths, torch.ones_like(lengths), atol=1e-4):
             raise ValueError(f"directions must have length 1, got lengths {lengths.min():.4g} to {lengths.max():.4g}")
-        if not (initial_concentration > 0 and math.isfinite(initial_concentration)):
-            raise ValueError(f"initial_concentration must be finite and > 0, got {initial_concentration}")
+        check_positive(initial_concentration, "initial_concentration")
         self.num_classes = len(directions)
         self.register_buffer("directions", directions.clone())
         self.log_concentration = nn.Parameter(torch.tensor(math.log(initial_concentration)))

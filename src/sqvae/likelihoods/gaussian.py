@@ -6,6 +6,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
+from sqvae.distributions.checks import check_choice, check_finite, check_positive, check_tensor
 from sqvae.likelihoods.contract import Fit, Likelihood, check_output_shape
 
 DecoderVariance = Literal["closed_form", "learned", "fixed"]
@@ -34,11 +35,8 @@ class GaussianLikelihood(Likelihood):
         self, variance: DecoderVariance = "closed_form", *, initial_variance: float = 0.1, decay: float = 0.99
     ) -> None:
         super().__init__()
-        if variance not in get_args(DecoderVariance):
-            choices = ", ".join(map(repr, get_args(DecoderVariance)))
-            raise ValueError(f"variance must be one of {choices}; got {variance!r}")
-        if not (initial_variance > 0 and math.isfinite(initial_variance)):
-            raise ValueError(f"initial_variance must be finite and > 0, got {initial_variance}")
+        check_choice(variance, get_args(DecoderVariance), "variance")
+        check_positive(initial_variance, "initial_variance")
         self.variance: DecoderVariance = variance
         self.decay = decay
         log_variance = torch.tensor(math.log(initial_variance))
@@ -75,11 +73,14 @@ class GaussianLikelihood(Likelihood):
         return output
 
     def embed(self, x: Tensor) -> Tensor:
+        self.check(x)
         return x
 
     def check(self, x: Tensor) -> None:
+        check_tensor(x, "x")
         if not x.is_floating_point():
             raise ValueError(f"a Gaussian likelihood needs real-valued data, got {x.dtype}; scale it to floats first")
+        check_finite(x, "x")
 
     def extra_repr(self) -> str:
         return f"variance={self.variance!r}"

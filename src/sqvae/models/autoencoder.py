@@ -1,11 +1,14 @@
 """Encoder, quantizer, decoder and likelihood, and the bound that they make."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
+from sqvae.distributions.checks import check_size
 from sqvae.likelihoods import Fit, Likelihood
 from sqvae.quantizers import GaussianLatent, Quantized, Quantizer
 
@@ -32,7 +35,7 @@ class Bound:
 class Objective:
     """One evaluation of the objective, with its parts."""
 
-    output: Tensor
+    output: Tensor = field(repr=False)
     """The decoder's output."""
     fit: Fit
     """How it explains the data."""
@@ -76,6 +79,10 @@ class LatentModel(nn.Module):
 
     def __init__(self, encoder: nn.Module, quantizer: Quantizer, decoder: nn.Module, likelihood: Likelihood) -> None:
         super().__init__()
+        if not isinstance(quantizer, Quantizer):
+            raise TypeError(f"the second part must be a quantizer, as in QUANTIZERS; got {_describe(quantizer)}")
+        if not isinstance(likelihood, Likelihood):
+            raise TypeError(f"the last part must be a likelihood, as in LIKELIHOODS; got {_describe(likelihood)}")
         self.encoder = encoder
         self.quantizer = quantizer
         self.decoder = decoder
@@ -89,7 +96,8 @@ class LatentModel(nn.Module):
         Arguments:
             x: (batch, ...), data as the likelihood describes it.
             temperature: of the quantizer's relaxation.
-            mask: (batch, ...) over the latent map, True where a position counts.
+            mask: (batch, ...) over the latent map, True where a position counts. The reconstruction's term goes over
+                all of x nonetheless.
             sample: in ``eval()``, draw from the posterior rather than take its mode.
         """
         z, log_variance = self._encodings(x)
@@ -99,24 +107,24 @@ class LatentModel(nn.Module):
 
     @torch.no_grad()
     def bound(self, x: Tensor, *, samples: int = 1) -> Bound:
-        """The reported bound: its mean over draws of exact samples from the posterior. Needs ``eval()``."""
-        if self.training:
-            raise ValueError("the bound needs exact samples, and training relaxes them: call eval() on the model first")
-        if samples < 1:
-            raise ValueError(f"samples must be at least 1, got {samples}")
-        draws = [self(x, sample=True).bound.nats for _ in range(samples)]
+        """The reported bound: its mean over draws of exact samples from the posterior, as in ``eval()``."""
+        check_size(samples, "samples")
+        with self._evaluating():
+            draws = [self(x, sample=True).bound.nats for _ in range(samples)]
         return Bound(torch.stack(draws).mean(), x[0].numel())
 
     @torch.no_grad()
     def encode(self, x: Tensor) -> Tensor:
-        """The codes of a batch of data, (batch, ...). Deterministic in ``eval()``."""
-        z, log_variance = self._encodings(x)
-        return self.quantizer.encode(z, log_variance=log_variance)
+        """The likeliest codes of a batch of data, (batch, ...), as in ``eval()``."""
+        with self._evaluating():
+            z, log_variance = self._encodings(x)
+            return self.quantizer.encode(z, log_variance=log_variance)
 
     @torch.no_grad()
     def decode(self, codes: Tensor) -> Tensor:
-        """The likeliest data for a batch of codes."""
-        return self.likelihood.predict(self.decoder(self.quantizer.decode(codes)))
+        """The likeliest data for a batch of codes, as in ``eval()``."""
+        with self._evaluating():
+            return self.likelihood.predict(self.decoder(self.quantizer.decode(codes)))
 
     @torch.no_grad()
     def reconstruct(self, x: Tensor) -> Tensor:
@@ -126,14 +134,33 @@ class LatentModel(nn.Module):
     def _encodings(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         encoded = self.encoder(self.likelihood.embed(x))
         if not self.quantizer.needs_log_variance:
+            if not isinstance(encoded, Tensor):
+                raise ValueError(
+                    f"{self.quantizer} takes no log_variance, so the encoder must return z alone, "
+                    f"got {_describe(encoded)}"
+                )
             return encoded, None
         if isinstance(encoded, Tensor) or len(encoded) != 2:
             raise ValueError(
-                f"{type(self.quantizer).__name__} needs an encoder that returns (z, log_variance), "
-                f"got {type(encoded).__name__}"
+                f"{self.quantizer} needs an encoder that returns (z, log_variance), got {_describe(encoded)}"
             )
         z, log_variance = encoded
         return z, log_variance
+
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        """In ``eval()`` for a while: no noise, and no batch statistics updated. Then every part as it was."""
+        training = [module for module in self.modules() if module.training]
+        self.eval()
+        try:
+            yield
+        finally:
+            for module in training:
+                module.training = True
+
+
+def _describe(value: object) -> str:
+    return f"the class {value.__name__} itself" if isinstance(value, type) else type(value).__name__
 
 
 class SQVAE(LatentModel):
@@ -156,9 +183,10 @@ class VAE(LatentModel):
 
     Arguments:
         encoder: data (channels first) to (z, log_variance).
-        dim: the dimension of z, along its last axis, or the second if `channel_first`.
+        dim: the dimension of z.
         decoder: latents to the likelihood's parameters.
         likelihood: one of :data:`sqvae.likelihoods.LIKELIHOODS`.
+        channel_first: z is (batch, dim, ...) rather than (batch, ..., dim).
     """
 
     def __init__(

@@ -13,14 +13,17 @@ def conv_encoder(channels: int, dim: int, *, hidden: int = 32) -> nn.Sequential:
     ).apply(initialise)
 
 
-def conv_decoder(channels: int, dim: int, *, hidden: int = 32) -> nn.Sequential:
-    """Encodings (batch, dim, h, w) to pictures in [0, 1], (batch, channels, 4h, 4w)."""
+def conv_decoder(channels: int, dim: int, *, hidden: int = 32, bounded: bool = True) -> nn.Sequential:
+    """Encodings (batch, dim, h, w) to pictures (batch, channels, 4h, 4w), in [0, 1] if `bounded`.
+
+    Likelihoods of labels want it unbounded.
+    """
     return nn.Sequential(
         nn.ConvTranspose2d(dim, hidden, 4, stride=2, padding=1),
         nn.BatchNorm2d(hidden),
         nn.ReLU(),
         nn.ConvTranspose2d(hidden, channels, 4, stride=2, padding=1),
-        nn.Sigmoid(),
+        nn.Sigmoid() if bounded else nn.Identity(),
     ).apply(initialise)
 
 

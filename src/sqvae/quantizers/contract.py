@@ -2,12 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
 from sqvae.distributions import perplexity
+from sqvae.distributions.checks import check_finite, check_indices, check_positive, check_size, check_tensor
 
 
 @dataclass(frozen=True)
@@ -18,10 +19,11 @@ class Quantized:
     terms of the bound.
     """
 
-    z_q: Tensor
+    z_q: Tensor = field(repr=False)
     """Like z: what the decoder receives."""
-    codes: Tensor
-    """(batch, ...): the index of each position's code. For a continuous latent, the mean itself."""
+    codes: Tensor = field(repr=False)
+    """(batch, ...): the index of each position's code: in training the one drawn, in ``eval()`` the likeliest. For a
+    continuous latent, the mean itself."""
     loss: Tensor
     """(): the quantizer's part of the training objective."""
     divergence: Tensor
@@ -30,11 +32,11 @@ class Quantized:
     """(): the part of the loss that draws encodings and codes together."""
     entropy: Tensor
     """(): of the assignment probabilities; 0 where assignment is deterministic."""
-    counts: Tensor
-    """(K,): how many positions took each code."""
-    mean_probabilities: Tensor
-    """(K,): the assignment probabilities averaged over positions."""
-    variance: Tensor | None = None
+    counts: Tensor = field(repr=False)
+    """(K,): how many of the positions that count took each code."""
+    mean_probabilities: Tensor = field(repr=False)
+    """(K,): the assignment probabilities averaged over the positions that count."""
+    variance: Tensor | None = field(default=None, repr=False)
     """The variance of the (de)quantization, with the axes that it depends on; None where there is none."""
     concentration: Tensor | None = None
     """(): the concentration of the von Mises-Fisher (de)quantization, likewise."""
@@ -44,7 +46,11 @@ class Quantized:
 
     @property
     def perplexity(self) -> Tensor:
-        """(): of the codes taken in this batch, between 1 and K."""
+        """(): of the codes taken in this batch, between 1 and K.
+
+        In training codes are drawn, and a quantizer that draws blindly takes them all: to see how many carry
+        information, look at it in ``eval()``, over more than one batch, or at the entropy.
+        """
         return perplexity(self.counts)
 
     @property
@@ -129,8 +135,7 @@ class Quantizer(nn.Module, ABC):
 
     def __init__(self, dim: int, *, channel_first: bool = False) -> None:
         super().__init__()
-        if dim < 1:
-            raise ValueError(f"dim is the number of entries of a latent vector: expected at least 1, got {dim}")
+        check_size(dim, "dim")
         self.dim = dim
         self.channel_first = channel_first
 
@@ -165,10 +170,18 @@ class Quantizer(nn.Module, ABC):
 
     @torch.no_grad()
     def encode(
-        self, z: Tensor, *, log_variance: Tensor | None = None, channel_first: bool | None = None
+        self,
+        z: Tensor,
+        *,
+        log_variance: Tensor | None = None,
+        mask: Tensor | None = None,
+        channel_first: bool | None = None,
     ) -> Tensor:  # (batch, ..., d) -> (batch, ...)
-        """The likeliest code of each position: deterministic, exact, no loss and no noise."""
-        positions = self._positions(z, None, channel_first)
+        """The likeliest code of each position: deterministic, exact, no loss and no noise.
+
+        Positions that the mask leaves out may hold anything; they get some code as well.
+        """
+        positions = self._positions(z, mask, channel_first)
         with torch.autocast(z.device.type, enabled=False):
             return self._encode(positions, self._scale(log_variance, positions, optional=True))
 
@@ -194,6 +207,7 @@ class Quantizer(nn.Module, ABC):
         channel_first = self.channel_first if channel_first is None else channel_first
         axis = 1 if channel_first else -1
         layout = "(batch, dim, ...)" if channel_first else "(batch, ..., dim)"
+        check_tensor(z, "z")
         if z.ndim < 2:
             raise ValueError(f"z must be {layout} with at least 2 axes, got shape {tuple(z.shape)}")
         if z.numel() == 0:
@@ -217,16 +231,20 @@ class Quantizer(nn.Module, ABC):
                     f"mask must be boolean, (batch, ...) = {tuple(z.shape[:-1])}, True where a position counts; "
                     f"got {mask.dtype} of shape {tuple(mask.shape)}"
                 )
+            if not torch.compiler.is_compiling() and not mask.any():
+                raise ValueError("mask leaves out every position; it must be True where a position counts")
             mask = mask.reshape(-1)
             vectors = torch.where(mask.unsqueeze(-1), vectors, 0)
         check_finite(vectors, "z")
         return Positions(vectors, mask, z.shape[:-1], channel_first, z.dtype)
 
     def _check_temperature(self, temperature: float | Tensor) -> None:
-        if torch.compiler.is_compiling():
-            return
-        if not float(temperature) > 0:
-            raise ValueError(f"temperature must be > 0, got {float(temperature)}")
+        if isinstance(temperature, Tensor) and temperature.ndim:
+            raise ValueError(f"temperature must be a single number, got a tensor of shape {tuple(temperature.shape)}")
+        if not isinstance(temperature, Tensor | float | int):
+            raise TypeError(f"temperature must be a number, got {temperature!r}")
+        if not torch.compiler.is_compiling():
+            check_positive(float(temperature), "temperature")
 
 
 class CodebookQuantizer(Quantizer, ABC):
@@ -239,8 +257,7 @@ class CodebookQuantizer(Quantizer, ABC):
 
     def __init__(self, codebook_size: int, dim: int, *, channel_first: bool = False) -> None:
         super().__init__(dim, channel_first=channel_first)
-        if codebook_size < 1:
-            raise ValueError(f"codebook_size is the number of codes: expected at least 1, got {codebook_size}")
+        check_size(codebook_size, "codebook_size")
         self.codebook_size = codebook_size
         self.codebook = nn.Parameter(torch.randn(codebook_size, dim))
 
@@ -249,33 +266,11 @@ class CodebookQuantizer(Quantizer, ABC):
         return self.codebook
 
     def decode(self, codes: Tensor, *, channel_first: bool | None = None) -> Tensor:
-        if codes.is_floating_point() or codes.is_complex() or codes.dtype == torch.bool:
-            raise ValueError(f"codes must be integers between 0 and {self.codebook_size - 1}, got {codes.dtype}")
-        check_range(codes, self.codebook_size, "codes")
+        check_indices(codes, self.codebook_size, "codes")
         latent = self.vectors()[codes.long()]
         channel_first = self.channel_first if channel_first is None else channel_first
         return latent.movedim(-1, 1) if channel_first else latent
 
     def extra_repr(self) -> str:
-        return f"codebook_size={self.codebook_size}, dim={self.dim}"
-
-
-def check_finite(values: Tensor, name: str) -> None:
-    """Raise if a tensor holds NaN or infinity. One sum tells, so the check costs a fraction of a matrix product."""
-    if torch.compiler.is_compiling() or values.sum().isfinite():
-        return
-    broken = ~values.isfinite()
-    if broken.any():
-        raise ValueError(
-            f"{name} must be finite, got {int(values.isnan().sum())} NaN and {int(values.isinf().sum())} infinite of "
-            f"{values.numel()} values; look for a diverged encoder or a division by zero before this call"
-        )
-
-
-def check_range(indices: Tensor, size: int, name: str) -> None:
-    """Raise if an index is not one of 0 ... size - 1."""
-    if torch.compiler.is_compiling() or indices.numel() == 0:
-        return
-    low, high = (int(bound) for bound in torch.aminmax(indices))
-    if low < 0 or high >= size:
-        raise ValueError(f"{name} must lie between 0 and {size - 1}, got values from {low} to {high}")
+        layout = ", channel_first=True" if self.channel_first else ""
+        return f"codebook_size={self.codebook_size}, dim={self.dim}{layout}"

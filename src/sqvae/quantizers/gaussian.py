@@ -6,11 +6,16 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
+from sqvae.distributions.checks import check_choice, check_positive, check_range
 from sqvae.quantizers.contract import Positions
 from sqvae.quantizers.nearest import squared_distance_factors
 from sqvae.quantizers.stochastic import StochasticQuantizer
 
 Variance = Literal["shared", "per_sample", "per_position", "per_dimension", "fixed"]
+
+
+_LARGEST_LOG = 80.0  # beyond, variances or their inverses leave the range of float32
+_DIVERGED = "; the encoder's second head has diverged: bound it, or lower the learning rate"
 
 
 class GaussianQuantizer(StochasticQuantizer):
@@ -60,13 +65,10 @@ class GaussianQuantizer(StochasticQuantizer):
         channel_first: bool = False,
     ) -> None:
         super().__init__(codebook_size, dim, dequantize=dequantize, hard=hard, channel_first=channel_first)
-        if variance not in get_args(Variance):
-            choices = ", ".join(map(repr, get_args(Variance)))
-            raise ValueError(f"variance must be one of {choices}; got {variance!r}")
+        check_choice(variance, get_args(Variance), "variance")
         if initial_variance is None:
             initial_variance = 1.0 if variance == "fixed" else 10.0
-        if not (initial_variance > 0 and math.isfinite(initial_variance)):
-            raise ValueError(f"initial_variance must be finite and > 0, got {initial_variance}")
+        check_positive(initial_variance, "initial_variance")
         self.variance: Variance = variance
         log_variance = torch.tensor(math.log(initial_variance))
         if variance == "fixed":
@@ -121,24 +123,29 @@ class GaussianQuantizer(StochasticQuantizer):
                 f"variance={self.variance!r} needs log_variance= from the encoder, "
                 f"of shape {self._shapes(positions)}; got none"
             )
-        return own + self._spread(log_variance.to(own.dtype), positions)
+        scale = own + self._spread(log_variance.to(own.dtype), positions)
+        check_range(scale, -_LARGEST_LOG, _LARGEST_LOG, "log_variance, with the quantizer's own added,", _DIVERGED)
+        return scale
 
     def _spread(self, log_variance: Tensor, positions: Positions) -> Tensor:  # -> (N, 1) or (N, d)
         """Average the head's output over the axes that share a variance, and repeat it over positions."""
-        full, reduced = self._accepted(positions)
-        if log_variance.shape == full:
-            rows = positions.rows(log_variance, "log_variance")
-            if self.variance == "per_dimension":
-                return rows
-            means = rows.mean(-1, keepdim=True)
-            return means if self.variance == "per_position" else self._per_sample_mean(means, positions)
-        if log_variance.shape == reduced:
-            repeats = positions.number // log_variance.numel()
-            return positions.masked(log_variance.reshape(-1, 1).repeat_interleave(repeats, 0), "log_variance")
-        raise ValueError(
-            f"log_variance for variance={self.variance!r} must be of shape {self._shapes(positions)}, "
-            f"got {tuple(log_variance.shape)}"
+        full, short = self._accepted(positions)
+        if log_variance.shape == short:
+            log_variance = log_variance.view(self._with_shared_axes(positions))
+        fits = log_variance.ndim == len(full) and all(
+            size in (whole, part)
+            for size, whole, part in zip(log_variance.shape, full, self._with_shared_axes(positions), strict=True)
         )
+        if not fits:
+            raise ValueError(
+                f"log_variance for variance={self.variance!r} must be of shape {self._shapes(positions)}, "
+                f"got {tuple(log_variance.shape)}"
+            )
+        rows = positions.rows(log_variance.expand(full), "log_variance")
+        if self.variance == "per_dimension":
+            return rows
+        means = rows.mean(-1, keepdim=True)
+        return means if self.variance == "per_position" else self._per_sample_mean(means, positions)
 
     def _per_sample_mean(self, values: Tensor, positions: Positions) -> Tensor:  # (N, 1) -> (N, 1)
         weights = positions.weights.view(positions.batch, -1)
@@ -146,11 +153,20 @@ class GaussianQuantizer(StochasticQuantizer):
         return means.expand_as(weights).reshape(-1, 1)
 
     def _accepted(self, positions: Positions) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-        """The shapes that a log-variance may have: the latent map's, and the one with the shared axes gone."""
+        """The shapes that a log-variance may have: the latent map's, and that with the shared axes gone."""
         batch, *places = positions.shape
         full = (batch, self.dim, *places) if positions.channel_first else (batch, *places, self.dim)
         reduced = {"per_sample": (batch,), "per_position": (batch, *places)}.get(self.variance)
         return full, reduced
+
+    def _with_shared_axes(self, positions: Positions) -> tuple[int, ...]:
+        """The latent map's shape with 1 for every axis that shares a variance."""
+        full, _ = self._accepted(positions)
+        if self.variance == "per_dimension":
+            return full
+        channel = 1 if positions.channel_first else len(full) - 1
+        kept = {0} if self.variance == "per_sample" else set(range(len(full))) - {channel}
+        return tuple(size if axis in kept else 1 for axis, size in enumerate(full))
 
     def _shapes(self, positions: Positions) -> str:
         return " or ".join(str(shape) for shape in self._accepted(positions) if shape is not None)

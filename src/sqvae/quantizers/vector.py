@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
+from sqvae.distributions.checks import check_size
 from sqvae.quantizers.contract import CodebookQuantizer, Positions, Quantized
 from sqvae.quantizers.nearest import nearest
 
@@ -116,8 +117,8 @@ class EMAVectorQuantizer(DeterministicQuantizer):
         super().__init__(codebook_size, dim, commitment=commitment, channel_first=channel_first)
         if not 0 <= decay < 1:
             raise ValueError(f"decay must be at least 0 and below 1, got {decay}")
-        if reset_every is not None and reset_every < 1:
-            raise ValueError(f"reset_every must be a number of batches, at least 1, or None; got {reset_every}")
+        if reset_every is not None:
+            check_size(reset_every, "reset_every")
         self.decay = decay
         self.reset_every = reset_every
         self.reset_below = reset_below

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from sqvae.distributions import von_mises_fisher
+from sqvae.distributions.checks import check_positive, check_size
 from sqvae.distributions.precision import widest_float
 from sqvae.quantizers.contract import Positions
 from sqvae.quantizers.stochastic import StochasticQuantizer
@@ -43,10 +44,8 @@ class VonMisesFisherQuantizer(StochasticQuantizer):
         channel_first: bool = False,
     ) -> None:
         super().__init__(codebook_size, dim, dequantize=dequantize, hard=hard, channel_first=channel_first)
-        if dim < 2:
-            raise ValueError(f"directions need at least two dimensions: expected dim >= 2, got {dim}")
-        if not (initial_concentration > 0 and math.isfinite(initial_concentration)):
-            raise ValueError(f"initial_concentration must be finite and > 0, got {initial_concentration}")
+        check_size(dim, "dim", least=2)
+        check_positive(initial_concentration, "initial_concentration")
         self.log_concentration = nn.Parameter(torch.tensor(math.log(initial_concentration)))
 
     def _project(self, vectors: Tensor) -> Tensor:
@@ -74,6 +73,3 @@ class VonMisesFisherQuantizer(StochasticQuantizer):
     def _scale(self, log_variance: Tensor | None, positions: Positions, *, optional: bool = False) -> Tensor:
         super()._scale(log_variance, positions)
         return self.log_concentration.to(positions.vectors.dtype)
-
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, directions"

@@ -1,0 +1,63 @@
+"""Checks of what callers pass, with errors that say what was given and what was expected.
+
+They read tensors, so they are left out while a graph is traced.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def check_tensor(value: object, name: str) -> None:
+    """Raise if something is not a tensor."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a tensor, got {type(value).__name__}")
+
+
+def check_size(value: object, name: str, least: int = 1) -> None:
+    """Raise if a size is not a whole number, or too small."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a whole number, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+
+
+def check_positive(value: float, name: str) -> None:
+    """Raise if a number is not finite and greater than 0."""
+    if not (value > 0 and math.isfinite(value)):
+        raise ValueError(f"{name} must be finite and > 0, got {value}")
+
+
+def check_choice(value: object, choices: tuple[str, ...], name: str) -> None:
+    """Raise if a value is none of the choices."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+
+
+def check_finite(values: Tensor, name: str) -> None:
+    """Raise if a tensor holds NaN or infinity. One sum tells, so the check costs a fraction of a matrix product."""
+    if torch.compiler.is_compiling() or values.sum().isfinite():
+        return
+    if not values.isfinite().all():
+        raise ValueError(
+            f"{name} must be finite, got {int(values.isnan().sum())} NaN and {int(values.isinf().sum())} infinite of "
+            f"{values.numel()} values; look for what diverged, or a division by zero, before this call"
+        )
+
+
+def check_range(values: Tensor, low: float, high: float, name: str, hint: str = "") -> None:
+    """Raise if a value lies outside of low ... high."""
+    if torch.compiler.is_compiling() or values.numel() == 0:
+        return
+    least, most = (bound.item() for bound in torch.aminmax(values))
+    if least < low or most > high:
+        raise ValueError(f"{name} must lie between {low} and {high}, got values from {least:g} to {most:g}{hint}")
+
+
+def check_indices(indices: Tensor, size: int, name: str, hint: str = "") -> None:
+    """Raise if something is not a tensor of integers within 0 ... size - 1."""
+    check_tensor(indices, name)
+    if indices.is_floating_point() or indices.is_complex() or indices.dtype == torch.bool:
+        raise ValueError(f"{name} must be integers between 0 and {size - 1}, got {indices.dtype}")
+    check_range(indices, 0, size - 1, name, hint)
