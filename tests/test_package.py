@@ -30,13 +30,16 @@ def test_every_public_name_is_there_and_documented():
 
 def test_the_readme_s_examples_run():
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     names: dict[str, object] = {}
+    listed = re.findall(r'`"([a-z0-9-]+)"`', (ROOT / "README.md").read_text())
+    assert set(sqvae.QUANTIZERS) - set(listed) == {"gaussian-2", "gaussian-3"}
     for block in blocks:
         exec(block, names)
     assert names["codes"].shape == (32, 7, 7)
     assert names["again"].shape == names["digits"].shape
     assert names["quantizer"].codebook.grad is not None
+    assert names["segmenter"].quantizer.codebook.grad is not None
 
 
 def test_the_readme_s_links_lead_somewhere():
