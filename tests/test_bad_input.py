@@ -52,6 +52,22 @@ def test_large_but_finite_encodings_pass():
     assert GaussianQuantizer(CODES, DIM).encode(z).shape == (4,)
 
 
+def test_parameters_that_have_diverged():
+    for name in DISCRETE:
+        quantizer = build(name)
+        quantizer.codebook.data[1, 2] = float("nan")
+        inputs = encoder_output(quantizer, 4, DIM)
+        for call in (quantizer, quantizer.encode):
+            with pytest.raises(ValueError, match="the codebook must be finite, got 1 NaN"):
+                call(**inputs)
+    for parameter, name in (("log_variance", "gaussian-1"), ("log_concentration", "vmf")):
+        for value, message in ((float("nan"), "be finite"), (100.0, "between -80 and 80.*has diverged")):
+            quantizer = build(name, dequantize=True)
+            getattr(quantizer, parameter).data.fill_(value)
+            with pytest.raises(ValueError, match=f"the quantizer's.* {parameter} must.*{message}"):
+                quantizer(torch.randn(4, DIM))
+
+
 @every
 @pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan"), float("inf"), torch.tensor(0.0)])
 def test_temperatures_that_are_not_positive(name, temperature):
@@ -146,7 +162,7 @@ def test_log_variance_missing_or_of_the_wrong_shape(name, shapes):
 def test_a_log_variance_that_has_diverged(name):
     quantizer = build(name)
     for value in (-90.0, 90.0):
-        with pytest.raises(ValueError, match=r"log_variance.*between -80.0 and 80.0, got values from .*has diverged"):
+        with pytest.raises(ValueError, match=r"log_variance.*between -80 and 80, got values from .*has diverged"):
             quantizer(torch.randn(4, 6, DIM), log_variance=torch.full((4, 6, DIM), value))
 
 
@@ -170,6 +186,9 @@ def test_log_variance_where_there_is_no_use_for_it(name):
         (lambda: VectorQuantizer(8, 8, commitment=-0.5), "commitment.*at least 0, got -0.5"),
         (lambda: EMAVectorQuantizer(8, 8, decay=1.0), "decay must be at least 0 and below 1, got 1.0"),
         (lambda: EMAVectorQuantizer(8, 8, reset_every=0), "reset_every must be at least 1, got 0"),
+        (lambda: EMAVectorQuantizer(8, 8, reset_below=1.5), "reset_below must be at least 0 and below 1, got 1.5"),
+        (lambda: EMAVectorQuantizer(8, 8, reset_variance=-1.0), "reset_variance must be finite and > 0, got -1.0"),
+        (lambda: GaussianLikelihood(decay=5.0), "decay must be at least 0 and below 1, got 5.0"),
         (lambda: GaussianLikelihood(initial_variance=-1.0), "initial_variance.*got -1.0"),
         (lambda: CategoricalLikelihood(1), "num_classes must be at least 2, got 1"),
         (lambda: VonMisesFisherLikelihood(torch.ones(3, 2)), "length 1, got lengths 1.414 to 1.414"),

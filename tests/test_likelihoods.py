@@ -105,6 +105,15 @@ def test_in_eval_the_closed_form_uses_the_average_of_training_and_not_the_data_a
     torch.testing.assert_close(few.log_likelihood, many.log_likelihood)
 
 
+def test_the_average_is_one_of_many_batches():
+    """Plain at first: the logarithms of the first three errors, 0.01, 0.04 and 0.16, have a mean of log 0.04."""
+    likelihood = GaussianLikelihood()
+    for distance in (0.1, 0.2, 0.4):
+        x = torch.rand(10, 4)
+        likelihood(x + distance, x)
+    assert likelihood.eval()(x, x).variance.item() == pytest.approx(0.04, rel=1e-4)
+
+
 def test_a_perfect_reconstruction_stays_finite():
     x = torch.rand(4, 3, requires_grad=True)
     fit = GaussianLikelihood()(x, x.detach())
@@ -146,6 +155,23 @@ def test_vmf_s_concentration_is_trained_to_fit_the_data():
 
     length = mean_resultant_length(likelihood.log_concentration.exp().detach(), 2).item()
     assert length == pytest.approx((3 + math.cos(math.pi / 4)) / 4, abs=1e-3)
+
+
+@pytest.mark.parametrize("directions", [half_circle_directions(256), one_hot_directions(256)], ids=["grey", "one-hot"])
+@pytest.mark.parametrize("concentration", [1e2, 1e4, 1e6])
+def test_vmf_in_float32_has_the_loss_and_gradients_of_float64(directions, concentration):
+    """Densities of sharp directions: kappa v.f and log C are large and cancel."""
+    labels = torch.randint(0, 256, (2, 32, 32))
+    noise = torch.randn(2, directions.shape[1], 32, 32, dtype=torch.float64) / math.sqrt(concentration)
+    outcomes = []
+    for dtype in (torch.float32, torch.float64):
+        likelihood = VonMisesFisherLikelihood(directions.to(dtype), initial_concentration=concentration).to(dtype)
+        output = (directions.to(dtype)[labels].movedim(-1, 1) + noise.to(dtype)).requires_grad_()
+        loss = likelihood(output, labels).loss
+        gradients = torch.autograd.grad(loss, [output, likelihood.log_concentration])
+        outcomes.append([value.double() for value in (loss, *gradients)])
+    for single, double in zip(*outcomes, strict=True):
+        torch.testing.assert_close(single, double, rtol=2e-3, atol=2e-3 * double.abs().max().item())
 
 
 def test_ordered_directions_are_a_half_circle_of_equal_steps():

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -31,9 +32,11 @@ def test_the_result_unpacks_and_has_the_shapes_of_the_input(name, places):
         assert 1 <= result.soft_perplexity <= CODES + 1e-3
 
 
-@every
-def test_eval_is_deterministic_and_a_round_trip_through_codes(name):
-    quantizer = build(name).eval()
+@pytest.mark.parametrize(
+    ("name", "options"), [*[(name, {}) for name in QUANTIZERS], *[(name, {"dequantize": True}) for name in STOCHASTIC]]
+)
+def test_eval_is_deterministic_and_a_round_trip_through_codes(name, options):
+    quantizer = build(name, **options).eval()
     inputs = encoder_output(quantizer, 4, 7, DIM)
     first, second = quantizer(**inputs), quantizer(**inputs)
     assert torch.equal(first.z_q, second.z_q)
@@ -101,6 +104,7 @@ def test_masking_equals_cutting_off(name):
     torch.testing.assert_close(masked.loss, cut.loss)
     torch.testing.assert_close(masked.divergence, cut.divergence)
     torch.testing.assert_close(masked.counts, cut.counts)
+    torch.testing.assert_close(masked.mean_probabilities, cut.mean_probabilities)
     padded = {key: torch.where(mask.unsqueeze(-1), value, float("nan")) for key, value in inputs.items()}
     assert torch.equal(quantizer.encode(**padded, mask=mask)[:, :4], cut.codes)
 
@@ -182,6 +186,42 @@ def test_the_bound_pays_the_uniform_prior_for_each_position(name):
     prior = 6 * math.log(CODES)
     paid = result.divergence - (result.loss if name in STOCHASTIC else 0)
     assert paid.item() == pytest.approx(prior, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", STOCHASTIC)
+def test_perplexities_are_those_of_codes_and_of_probabilities(name):
+    quantizer = build(name).eval()
+    inputs = encoder_output(quantizer, 4, 6, DIM)
+    result = quantizer(**inputs)
+    probabilities = quantizer.logits(**inputs).softmax(-1).flatten(0, 1).mean(0)
+    expected = (-(probabilities * probabilities.log()).sum()).exp()
+    torch.testing.assert_close(result.soft_perplexity, expected, rtol=1e-4, atol=0)
+    shares = torch.bincount(result.codes.flatten(), minlength=CODES) / 24
+    expected = (-torch.special.xlogy(shares, shares).sum()).exp()
+    torch.testing.assert_close(result.perplexity, expected, rtol=1e-4, atol=0)
+
+
+@pytest.mark.parametrize("name", STOCHASTIC)
+@pytest.mark.parametrize("temperature", [1e-45, 1e-38, 1e-10, 1e10])
+def test_no_temperature_is_too_low_or_too_high(name, temperature):
+    quantizer = build(name)
+    inputs = {key: value.requires_grad_() for key, value in encoder_output(quantizer, 4, 6, DIM).items()}
+    result = quantizer(**inputs, temperature=temperature)
+    assert result.z_q.isfinite().all()
+    assert result.loss.isfinite()
+
+
+@pytest.mark.parametrize("name", DISCRETE)
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.uint16, torch.int32])
+def test_codes_of_any_integer_type_are_decoded(name, dtype):
+    quantizer = build(name)
+    codes = torch.randint(0, CODES, (3, 5))
+    assert torch.equal(quantizer.decode(codes.to(dtype)), quantizer.decode(codes))
+
+
+def test_sizes_and_temperatures_may_be_numpy_s():
+    quantizer = build("gaussian-1", codes=np.int64(5), dim=np.int32(3))
+    assert quantizer(torch.randn(4, 3), np.float32(0.5)).loss.isfinite()
 
 
 @given(

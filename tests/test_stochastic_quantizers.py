@@ -253,6 +253,30 @@ def test_plain_vq_finds_the_nearest_code_of_float64_far_from_the_origin():
     assert torch.equal(quantizer.encode(z)[clear], exact.argmin(-1)[clear])
 
 
+@pytest.mark.parametrize("relative_variance", [1e-4, 1e-6, 1e-9])
+def test_in_training_too_the_drawn_code_is_float64_s_where_no_other_is_likely(relative_variance):
+    codebook = torch.randn(256, 64) + 100
+    z = between_codes(codebook, 2000)
+    quantizer = build("gaussian-1", codes=256, dim=64, initial_variance=relative_variance * spread_of(codebook))
+    quantizer.codebook.data.copy_(codebook)
+    exact = textbook_logits(quantizer, z, quantizer.log_variance.double().exp().expand(2000, 64))
+    best, second = exact.topk(2).values.unbind(-1)
+    clear = best - second > max(40, 1e-6 / relative_variance)  # what float32 can tell apart, in nats
+    assert clear.float().mean() > 0.4
+    assert torch.equal(quantizer(z).codes[clear], exact.argmax(-1)[clear])
+
+
+def test_the_cost_of_vmf_dequantization_has_its_gradient():
+    quantizer = build("vmf", dtype=torch.float64)
+    scale = torch.tensor(1.5, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(quantizer._dequantization_cost, scale)
+
+
+def test_default_variances_are_the_paper_s():
+    assert GaussianQuantizer(4, 2).log_variance.exp().item() == pytest.approx(10)
+    assert GaussianQuantizer(4, 2, "fixed").log_variance.exp().item() == pytest.approx(1)
+
+
 @pytest.mark.parametrize("concentration", [1.0, 100.0, 5000.0])
 def test_vmf_probabilities_in_float32_are_those_of_float64(concentration):
     quantizer = VonMisesFisherQuantizer(256, 64, initial_concentration=concentration)
@@ -282,14 +306,37 @@ def test_a_large_codebook_gives_the_gradients_of_the_path_that_keeps_everything(
         torch.testing.assert_close(left, right)
 
 
+def test_plain_vq_has_the_loss_and_gradients_of_its_formula():
+    quantizer = VectorQuantizer(CODES, DIM, commitment=0.3)
+    z = torch.randn(4, 6, DIM, requires_grad=True)
+    weights = torch.randn(4, 6, DIM)
+    z_q, codes, loss = quantizer(z)
+    chosen = quantizer.codebook.detach()[codes]
+    squared = (z.detach() - chosen).square().sum() / 4
+    assert loss.item() == pytest.approx(1.3 * squared.item(), rel=1e-5)
+    (loss + (z_q * weights).sum()).backward()
+    torch.testing.assert_close(z.grad, 0.3 * 2 * (z.detach() - chosen) / 4 + weights)
+    expected = torch.zeros(CODES, DIM).index_add_(0, codes.flatten(), (2 * (chosen - z.detach()) / 4).flatten(0, 1))
+    torch.testing.assert_close(quantizer.codebook.grad, expected)
+
+
+def test_ema_vq_has_only_the_commitment_left():
+    quantizer = EMAVectorQuantizer(CODES, DIM, commitment=0.3).eval()
+    z = torch.randn(4, 6, DIM)
+    z_q, _, loss = quantizer(z)
+    assert loss.item() == pytest.approx(0.3 * (z - z_q).square().sum().item() / 4, rel=1e-5)
+
+
 def test_ema_codes_move_to_the_mean_of_their_encodings():
-    quantizer = EMAVectorQuantizer(2, 2, decay=0.5)
+    quantizer = EMAVectorQuantizer(2, 2, decay=0.9)
     quantizer.codebook.data.copy_(torch.tensor([[0.0, 0.0], [10.0, 10.0]]))
     quantizer.smoothed_sums.copy_(quantizer.codebook)
     z = torch.tensor([[1.0, 1.0], [3.0, 1.0], [11.0, 9.0]])
     quantizer(z)
-    # N = (1 + 2) / 2 and (1 + 1) / 2; m = (0 + 4, 0 + 2) / 2 and (10 + 11, 10 + 9) / 2
-    torch.testing.assert_close(quantizer.codebook.data, torch.tensor([[2 / 1.5, 1 / 1.5], [10.5, 9.5]]))
+    counts = [0.9 * 1 + 0.1 * 2, 0.9 * 1 + 0.1 * 1]
+    sums = [[0.9 * 0 + 0.1 * 4, 0.9 * 0 + 0.1 * 2], [0.9 * 10 + 0.1 * 11, 0.9 * 10 + 0.1 * 9]]
+    expected = torch.tensor(sums) / torch.tensor(counts).unsqueeze(-1)
+    torch.testing.assert_close(quantizer.codebook.data, expected)
     quantizer.eval()
     before = quantizer.codebook.clone()
     quantizer(z)
@@ -318,6 +365,21 @@ def test_reset_moves_the_least_used_code_beside_the_most_used_one_when_it_is_due
     quantizer(z)
     assert (quantizer.codebook[2] - quantizer.codebook[0]).norm() < 0.6
     assert quantizer.recent_counts.sum() == 0
+    # From its new place it goes on like a code that has seen one position there.
+    torch.testing.assert_close(quantizer.smoothed_sums[2], quantizer.codebook.data[2])
+    assert quantizer.smoothed_counts[2] == 1
+
+
+def test_reset_draws_with_the_given_variance_where_use_is_under_three_percent():
+    distances = []
+    for _ in range(200):
+        quantizer = EMAVectorQuantizer(2, 20, reset_every=1, reset_variance=0.01)
+        start = torch.stack((torch.zeros(20), torch.full((20,), 5.0)))
+        quantizer.codebook.data.copy_(start)
+        quantizer.smoothed_sums.copy_(start)
+        quantizer(torch.cat((torch.zeros(100, 20), start[1:])))  # 1 of 100
+        distances.append(quantizer.codebook.data[1].clone())
+    assert torch.stack(distances).std().item() == pytest.approx(0.1, rel=0.1)
 
 
 def test_reset_leaves_codes_that_are_used_enough():

@@ -4,6 +4,7 @@ They read tensors, so they are left out while a graph is traced.
 """
 
 import math
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -17,9 +18,9 @@ def check_tensor(value: object, name: str) -> None:
 
 def check_size(value: object, name: str, least: int = 1) -> None:
     """Raise if a size is not a whole number, or too small."""
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not isinstance(value, Integral) or isinstance(value, bool):
         raise TypeError(f"{name} must be a whole number, got {value!r}")
-    if value < least:
+    if int(value) < least:
         raise ValueError(f"{name} must be at least {least}, got {value}")
 
 
@@ -27,6 +28,18 @@ def check_positive(value: float, name: str) -> None:
     """Raise if a number is not finite and greater than 0."""
     if not (value > 0 and math.isfinite(value)):
         raise ValueError(f"{name} must be finite and > 0, got {value}")
+
+
+def check_share(value: float, name: str) -> None:
+    """Raise if a number is not at least 0 and below 1."""
+    if not 0 <= value < 1:
+        raise ValueError(f"{name} must be at least 0 and below 1, got {value}")
+
+
+def check_log_scale(values: Tensor, name: str) -> None:
+    """Raise if the logarithm of a variance or a concentration is NaN, or too large for what it stands for."""
+    check_finite(values, name)
+    check_range(values, -80, 80, name, "; it has diverged: bound it, or lower the learning rate")
 
 
 def check_choice(value: object, choices: tuple[str, ...], name: str) -> None:
@@ -60,4 +73,4 @@ def check_indices(indices: Tensor, size: int, name: str, hint: str = "") -> None
     check_tensor(indices, name)
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == torch.bool:
         raise ValueError(f"{name} must be integers between 0 and {size - 1}, got {indices.dtype}")
-    check_range(indices, 0, size - 1, name, hint)
+    check_range(indices.long(), 0, size - 1, name, hint)  # not every integer type of torch's has an order

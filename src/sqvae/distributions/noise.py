@@ -20,7 +20,7 @@ _INCREMENT = 1013904223  # any odd number
 
 def draw_seed() -> Tensor:  # -> ()
     """A seed from torch's global generator, so that `torch.manual_seed` governs everything that follows from it."""
-    return torch.randint(-(2**62), 2**62, ())
+    return torch.randint(-(2**62), 2**62, (), device="cpu")
 
 
 class GumbelBlocks:
@@ -40,7 +40,7 @@ class GumbelBlocks:
         self._vectorized = device.type == "cpu"
         self._blocks = 0
         if self._vectorized:
-            self._words = torch.empty((rows * columns + 1) // 2, dtype=torch.int64)
+            self._words = torch.empty((rows * columns + 1) // 2, dtype=torch.int64, device=device)
             self._state = self._words.view(torch.int32)[: rows * columns].view(rows, columns)
             self._upper = torch.empty_like(self._state)
 

@@ -1,4 +1,7 @@
-"""Which floating-point type to count on where digits cancel."""
+"""Floating-point precision where digits cancel."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -6,3 +9,14 @@ import torch
 def widest_float(device: torch.device) -> torch.dtype:
     """float64 wherever the device has it (Apple's GPUs do not), else float32."""
     return torch.float32 if device.type == "mps" else torch.float64
+
+
+@contextmanager
+def full_float32_products() -> Iterator[None]:
+    """Matrix products of float32 in float32, even where the user lets accelerators round their inputs (TF32)."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from sqvae.distributions.bessel import log_bessel_ratio
-from sqvae.distributions.checks import check_size
+from sqvae.distributions.checks import check_finite, check_size
 from sqvae.distributions.operators import define_operator
 from sqvae.distributions.precision import widest_float
 
 _QUADRATURE_NODES = 128
+_LARGEST_CONCENTRATION = 1e15  # to float64, a draw beyond it is its mean
 
 
 def log_normalizer(concentration: Tensor, dim: int) -> Tensor:  # (...) -> (...)
@@ -90,7 +91,8 @@ def _draw_cosine(concentration: Tensor, dim: int) -> Tensor:  # (...) -> (...)
 
     Wood (1994): propose from a transformed Beta distribution, accept about two times in three or better.
     """
-    kappa = concentration.flatten()
+    check_finite(concentration, "concentration")
+    kappa = concentration.flatten().clamp_max(_LARGEST_CONCENTRATION)
     b = (dim - 1) / (2 * kappa + (4 * kappa**2 + (dim - 1) ** 2).sqrt())
     mode = (1 - b) / (1 + b)
     # 1 - mode^2 = 4b / (1 + b)^2, written so because the mode approaches 1.

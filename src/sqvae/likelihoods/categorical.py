@@ -9,6 +9,7 @@ from torch.nn.functional import cross_entropy, normalize, one_hot
 
 from sqvae.distributions import von_mises_fisher
 from sqvae.distributions.checks import check_indices, check_positive, check_size
+from sqvae.distributions.precision import widest_float
 from sqvae.likelihoods.contract import Fit, Likelihood, check_output_shape
 
 
@@ -35,10 +36,13 @@ class CategoricalLikelihood(LabelLikelihood):
         num_classes: the number of categories, C.
     """
 
+    precision: Tensor
+
     def __init__(self, num_classes: int) -> None:
         super().__init__()
         check_size(num_classes, "num_classes", least=2)
         self.num_classes = num_classes
+        self.register_buffer("precision", torch.empty(0), persistent=False)  # moves and casts with the model
 
     def _fit(self, output: Tensor, x: Tensor) -> Fit:
         check_output_shape(output, (x.shape[0], self.num_classes, *x.shape[1:]), "(batch, classes, ...)")
@@ -50,7 +54,7 @@ class CategoricalLikelihood(LabelLikelihood):
 
     def embed(self, x: Tensor) -> Tensor:
         self.check(x)
-        return one_hot(x.long(), self.num_classes).movedim(-1, 1).to(torch.get_default_dtype())
+        return one_hot(x.long(), self.num_classes).movedim(-1, 1).to(self.precision.dtype)
 
     def extra_repr(self) -> str:
         return f"num_classes={self.num_classes}"
@@ -94,10 +98,12 @@ class VonMisesFisherLikelihood(LabelLikelihood):
     def _fit(self, output: Tensor, x: Tensor) -> Fit:
         space = self.directions.shape[1]
         check_output_shape(output, (x.shape[0], space, *x.shape[1:]), "(batch, directions' dimension, ...)")
-        concentration = self.log_concentration.exp()
-        cosines = (self.embed(x).to(output.dtype) * normalize(output, dim=1)).sum() / len(x)
-        log_constant = x[0].numel() * von_mises_fisher.log_normalizer(concentration, space)
-        log_likelihood = concentration * cosines + log_constant
+        # With 1 - v.f = |v - f|^2 / 2 and the scalars in float64: kappa v.f and log C are both as large as kappa, and
+        # float32 has no digits left for their sum.
+        shortfall = (self.embed(x).to(output.dtype) - normalize(output, dim=1)).square().sum() / (2 * x.shape[0])
+        concentration = self.log_concentration.to(widest_float(output.device)).exp()
+        log_peak = von_mises_fisher.log_normalizer(concentration, space) + concentration
+        log_likelihood = (x[0].numel() * log_peak - concentration * shortfall).to(output.dtype)
         return Fit(-log_likelihood, log_likelihood, concentration=concentration.detach())
 
     def predict(self, output: Tensor) -> Tensor:

@@ -29,8 +29,7 @@ class Likelihood(nn.Module, ABC):
         self.check(x)
         if output.dtype in (torch.float16, torch.bfloat16):
             output = output.float()
-        with torch.autocast(output.device.type, enabled=False):
-            return self._fit(output, x)
+        return self._fit(output, x)
 
     @abstractmethod
     def _fit(self, output: Tensor, x: Tensor) -> Fit:

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from sqvae.distributions.checks import check_choice, check_finite, check_positive, check_tensor
+from sqvae.distributions.checks import check_choice, check_finite, check_positive, check_share, check_tensor
 from sqvae.likelihoods.contract import Fit, Likelihood, check_output_shape
 
 DecoderVariance = Literal["closed_form", "learned", "fixed"]
@@ -37,6 +37,7 @@ class GaussianLikelihood(Likelihood):
         super().__init__()
         check_choice(variance, get_args(DecoderVariance), "variance")
         check_positive(initial_variance, "initial_variance")
+        check_share(decay, "decay")
         self.variance: DecoderVariance = variance
         self.decay = decay
         log_variance = torch.tensor(math.log(initial_variance))

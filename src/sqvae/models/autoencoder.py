@@ -88,20 +88,16 @@ class LatentModel(nn.Module):
         self.decoder = decoder
         self.likelihood = likelihood
 
-    def forward(
-        self, x: Tensor, temperature: float | Tensor = 1.0, *, mask: Tensor | None = None, sample: bool = False
-    ) -> Objective:
+    def forward(self, x: Tensor, temperature: float | Tensor = 1.0, *, sample: bool = False) -> Objective:
         """Encode, quantize, decode, and compare with the data.
 
         Arguments:
             x: (batch, ...), data as the likelihood describes it.
             temperature: of the quantizer's relaxation.
-            mask: (batch, ...) over the latent map, True where a position counts. The reconstruction's term goes over
-                all of x nonetheless.
             sample: in ``eval()``, draw from the posterior rather than take its mode.
         """
         z, log_variance = self._encodings(x)
-        quantized = self.quantizer(z, temperature, log_variance=log_variance, mask=mask, sample=sample)
+        quantized = self.quantizer(z, temperature, log_variance=log_variance, sample=sample)
         output = self.decoder(quantized.z_q)
         return Objective(output, self.likelihood(output, x), quantized, x[0].numel())
 

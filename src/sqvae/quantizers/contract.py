@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from numbers import Real
 
 import torch
 from torch import Tensor, nn
@@ -241,7 +242,7 @@ class Quantizer(nn.Module, ABC):
     def _check_temperature(self, temperature: float | Tensor) -> None:
         if isinstance(temperature, Tensor) and temperature.ndim:
             raise ValueError(f"temperature must be a single number, got a tensor of shape {tuple(temperature.shape)}")
-        if not isinstance(temperature, Tensor | float | int):
+        if not isinstance(temperature, Tensor | Real):
             raise TypeError(f"temperature must be a number, got {temperature!r}")
         if not torch.compiler.is_compiling():
             check_positive(float(temperature), "temperature")
@@ -264,6 +265,10 @@ class CodebookQuantizer(Quantizer, ABC):
     def vectors(self) -> Tensor:  # -> (K, d)
         """The codes as the decoder sees them."""
         return self.codebook
+
+    def _positions(self, z: Tensor, mask: Tensor | None, channel_first: bool | None) -> Positions:
+        check_finite(self.codebook.detach(), "the codebook")
+        return super()._positions(z, mask, channel_first)
 
     def decode(self, codes: Tensor, *, channel_first: bool | None = None) -> Tensor:
         check_indices(codes, self.codebook_size, "codes")

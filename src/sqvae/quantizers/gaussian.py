@@ -6,16 +6,12 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from sqvae.distributions.checks import check_choice, check_positive, check_range
+from sqvae.distributions.checks import check_choice, check_log_scale, check_positive
 from sqvae.quantizers.contract import Positions
 from sqvae.quantizers.nearest import squared_distance_factors
 from sqvae.quantizers.stochastic import StochasticQuantizer
 
 Variance = Literal["shared", "per_sample", "per_position", "per_dimension", "fixed"]
-
-
-_LARGEST_LOG = 80.0  # beyond, variances or their inverses leave the range of float32
-_DIVERGED = "; the encoder's second head has diverged: bound it, or lower the learning rate"
 
 
 class GaussianQuantizer(StochasticQuantizer):
@@ -111,6 +107,7 @@ class GaussianQuantizer(StochasticQuantizer):
 
         Optional where only the likeliest code is wanted: a variance shared by all dimensions does not change it.
         """
+        check_log_scale(self.log_variance.detach(), "the quantizer's own log_variance")
         own = self.log_variance.to(positions.vectors.dtype).view(1, 1)
         if not self.needs_log_variance:
             if log_variance is not None:
@@ -124,7 +121,7 @@ class GaussianQuantizer(StochasticQuantizer):
                 f"of shape {self._shapes(positions)}; got none"
             )
         scale = own + self._spread(log_variance.to(own.dtype), positions)
-        check_range(scale, -_LARGEST_LOG, _LARGEST_LOG, "log_variance, with the quantizer's own added,", _DIVERGED)
+        check_log_scale(scale.detach(), "log_variance, with the quantizer's own added,")
         return scale
 
     def _spread(self, log_variance: Tensor, positions: Positions) -> Tensor:  # -> (N, 1) or (N, d)

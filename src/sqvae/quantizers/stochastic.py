@@ -68,7 +68,7 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         assignment = assign(
             *self._factors(z, vectors, scale),
             vectors,
-            temperature=torch.ones((), dtype=z.dtype) * temperature,
+            temperature=torch.ones((), dtype=z.dtype, device="cpu") * temperature,
             weights=weights,
             noisy=sample,
             hard=self.hard or not self.training,

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
-from sqvae.distributions.checks import check_size
+from sqvae.distributions.checks import check_positive, check_share, check_size
 from sqvae.quantizers.contract import CodebookQuantizer, Positions, Quantized
 from sqvae.quantizers.nearest import nearest
 
@@ -115,8 +115,9 @@ class EMAVectorQuantizer(DeterministicQuantizer):
         channel_first: bool = False,
     ) -> None:
         super().__init__(codebook_size, dim, commitment=commitment, channel_first=channel_first)
-        if not 0 <= decay < 1:
-            raise ValueError(f"decay must be at least 0 and below 1, got {decay}")
+        check_share(decay, "decay")
+        check_share(reset_below, "reset_below")
+        check_positive(reset_variance, "reset_variance")
         if reset_every is not None:
             check_size(reset_every, "reset_every")
         self.decay = decay

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from sqvae.distributions import von_mises_fisher
-from sqvae.distributions.checks import check_positive, check_size
+from sqvae.distributions.checks import check_log_scale, check_positive, check_size
 from sqvae.distributions.precision import widest_float
 from sqvae.quantizers.contract import Positions
 from sqvae.quantizers.stochastic import StochasticQuantizer
@@ -72,4 +72,5 @@ class VonMisesFisherQuantizer(StochasticQuantizer):
 
     def _scale(self, log_variance: Tensor | None, positions: Positions, *, optional: bool = False) -> Tensor:
         super()._scale(log_variance, positions)
+        check_log_scale(self.log_concentration.detach(), "the quantizer's log_concentration")
         return self.log_concentration.to(positions.vectors.dtype)
