@@ -25,21 +25,26 @@ def inputs():
     return [torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in ((50, 7), (12, 7), (12, 5))]
 
 
-def drawn_noise(rows: int, block: int, codes: int, seed: int) -> torch.Tensor:
+def drawn_noise(count: int, rows: int, few: int, codes: int, seed: int) -> torch.Tensor:
     """The noise of a call after `torch.manual_seed(seed)`, which draws one word for its own seed."""
     torch.manual_seed(seed)
-    noise = GumbelBlocks(int(torch.randint(-(2**62), 2**62, ())), block, codes, torch.float64, torch.device("cpu"))
-    return torch.cat([-noise.next(min(block, rows - start)).clone() for start in range(0, rows, block)])
+    noise = GumbelBlocks(int(torch.randint(-(2**62), 2**62, ())), few, codes, torch.float64, torch.device("cpu"))
+    sizes = [
+        min(few, block - first)
+        for block in (min(rows, count - start) for start in range(0, count, rows))
+        for first in range(0, block, few)
+    ]
+    return torch.cat([-noise.next(size).clone() for size in sizes])
 
 
 @pytest.mark.parametrize("keep", [True, False], ids=["kept", "recomputed"])
-@pytest.mark.parametrize("rows_per_block", [7, 50])
+@pytest.mark.parametrize("rows_per_block", [(7, 7), (50, 50), (21, 4)])
 @pytest.mark.parametrize("hard", [False, True], ids=["soft", "hard"])
 @pytest.mark.parametrize("noisy", [True, False], ids=["sampled", "mode"])
 def test_values_and_gradients_equal_the_plain_formulas(inputs, monkeypatch, keep, rows_per_block, hard, noisy):
     monkeypatch.setattr(assignment, "KEPT_LOGITS", 10**9 if keep else 0)
     monkeypatch.setattr(assignment, "_rows_per_block", lambda codes, device: rows_per_block)
-    noise = drawn_noise(50, rows_per_block, 12, seed=5) if noisy else torch.zeros(50, 12, dtype=torch.float64)
+    noise = drawn_noise(50, *rows_per_block, 12, seed=5) if noisy else torch.zeros(50, 12, dtype=torch.float64)
     torch.manual_seed(5)
     result = assign(*inputs, temperature=torch.tensor(0.6, dtype=torch.float64), noisy=noisy, hard=hard)
     image, entropies, codes, usage = plain(*inputs, 0.6, noise, hard)
@@ -58,7 +63,7 @@ def test_values_and_gradients_equal_the_plain_formulas(inputs, monkeypatch, keep
 @pytest.mark.parametrize("keep", [True, False], ids=["kept", "recomputed"])
 def test_gradcheck(inputs, monkeypatch, keep):
     monkeypatch.setattr(assignment, "KEPT_LOGITS", 10**9 if keep else 0)
-    monkeypatch.setattr(assignment, "_rows_per_block", lambda codes, device: 7)
+    monkeypatch.setattr(assignment, "_rows_per_block", lambda codes, device: (7, 2))
 
     def run(*tensors):
         torch.manual_seed(1)

@@ -67,57 +67,117 @@ def assign(
 
 
 class _Block(NamedTuple):
-    """One block of positions. Its large tensors live until the next block."""
+    """One block of positions. Its tensors live until the next block."""
 
     rows: slice
-    scores: Tensor
-    """(rows, K): the logits plus the noise, 0 for the largest, so that no temperature can make them overflow."""
-    probabilities: Tensor
-    """(rows, K)"""
-    entropy: Tensor
-    """(rows,)"""
+    relaxed: Tensor
+    """(rows, K): the relaxed sample, if one was asked for."""
+    slope: Tensor
+    """(rows, K): minus the derivative of the entropy by the logits, if it was asked for."""
+    scratch: Tensor
+    """(rows, K): free to be written to."""
 
 
-def _blocks(queries: Tensor, keys: Tensor, seed: int, noisy: bool, slope: Tensor | None) -> Iterator[_Block]:
-    r"""Logits, probabilities and noise, block by block.
+class _Report(NamedTuple):
+    """What the blocks write down as they pass, besides what they yield."""
 
-    With the logits l relative to the largest, :math:`P = \mathrm{softmax}(l)` and :math:`m = \sum_k P_k l_k`,
+    entropy: Tensor  # (N,)
+    codes: Tensor  # (N,)
+    usage: Tensor  # (K,)
+    weights: Tensor  # (N,)
+    indices: Tensor  # (K,): 0 ... K - 1
+
+
+def _blocks(
+    queries: Tensor,
+    keys: Tensor,
+    temperature: Tensor,
+    seed: int,
+    noisy: bool,
+    *,
+    soft: Tensor | None,
+    slope: Tensor | None,
+    report: _Report | None = None,
+) -> Iterator[_Block]:
+    r"""Relaxed samples and the slopes of the entropy, block by block.
+
+    A block is large enough for efficient matrix products, and everything else is done a few rows at a time, while they
+    are in the cache. With the logits l relative to the largest, :math:`P = \mathrm{softmax}(l)` and
+    :math:`m = \sum_k P_k l_k`,
 
     .. math:: H = -\log \max_k P_k - m, \qquad -\frac{\partial H}{\partial l_k} = P_k (l_k - m)
 
-    The latter is written to `slope` where that is given: (N, K), or as much as one block to be used over again.
+    Arguments:
+        soft, slope: where to keep the two: (N, K), or empty for one block to be used over again, or None to go without.
+        report: where to write the statistics.
     """
     count, codes = len(queries), len(keys)
-    rows = min(count, _rows_per_block(codes, queries.device))
-    noise = GumbelBlocks(seed, rows, codes, queries.dtype, queries.device) if noisy else None
-    buffers = [queries.new_empty(rows, codes) for _ in range(2)]
+    rows, few = _rows_per_block(codes, queries.device)
+    rows = min(rows, count)
+    few = min(few, rows)
+    noise = GumbelBlocks(seed, few, codes, queries.dtype, queries.device) if noisy else None
+    logits = queries.new_empty(rows, codes)
+    probabilities = queries.new_empty(few, codes)
+    spare = [queries.new_empty(rows if kept is not None and len(kept) == 0 else 0, codes) for kept in (soft, slope)]
     for start in range(0, count, rows):
         block = slice(start, min(start + rows, count))
-        logits, probabilities = (buffer[: block.stop - start] for buffer in buffers)
-        torch.mm(queries[block], keys.T, out=logits)
+        size = block.stop - start
+        scores = torch.mm(queries[block], keys.T, out=logits[:size])
+        relaxed, slopes = (
+            kept[block] if kept is not None and len(kept) else own[:size]
+            for kept, own in zip((soft, slope), spare, strict=True)
+        )
+        for first in range(0, size, few):
+            part = slice(first, min(first + few, size))
+            _pass_over(
+                scores[part],
+                probabilities[: part.stop - first],
+                slopes[part] if slope is not None else None,
+                noise,
+                report,
+                slice(start + first, start + part.stop),
+            )
+            if soft is not None:
+                torch.softmax(scores[part].div_(temperature), -1, out=relaxed[part])
+        yield _Block(block, relaxed, slopes, scores)
+
+
+def _pass_over(
+    logits: Tensor,
+    probabilities: Tensor,
+    slope: Tensor | None,
+    noise: GumbelBlocks | None,
+    report: _Report | None,
+    rows: slice,
+) -> None:
+    """Turn the logits of a few rows into scores: noise added, and 0 for the largest, so that no temperature can make
+    them overflow. On the way, write down what the noise would cover."""
+    logits.sub_(logits.amax(-1, keepdim=True))
+    torch.softmax(logits, -1, out=probabilities)
+    mean = torch.linalg.vecdot(probabilities, logits)
+    if slope is not None:
+        torch.sub(logits, mean.unsqueeze(-1), out=slope).mul_(probabilities)
+    if report is not None:
+        report.entropy[rows] = -probabilities.amax(-1).log() - mean
+        report.usage.addmv_(probabilities.T, report.weights[rows])
+    if noise is not None:
+        logits.sub_(noise.next(len(logits)))
         logits.sub_(logits.amax(-1, keepdim=True))
-        torch.softmax(logits, -1, out=probabilities)
-        mean = torch.linalg.vecdot(probabilities, logits)
-        if slope is not None:
-            target = slope[block] if len(slope) == count else slope[: len(logits)]
-            torch.sub(logits, mean.unsqueeze(-1), out=target).mul_(probabilities)
-        if noise is not None:
-            logits.sub_(noise.next(len(logits)))
-            logits.sub_(logits.amax(-1, keepdim=True))
-        yield _Block(block, logits, probabilities, -probabilities.amax(-1).log() - mean)
+    if report is not None:
+        # The index of the largest, in vectorised passes: on a CPU this takes a third of argmax's time.
+        report.codes[rows] = torch.eq(logits, 0, out=probabilities).mul_(report.indices).amax(-1)
 
 
-def _argmax(scores: Tensor, indices: Tensor, scratch: Tensor) -> Tensor:  # (rows, K), (K,), (rows, K) -> (rows,)
-    """`scores.argmax(-1)` for scores whose largest is 0, in vectorised passes: on a CPU a third of argmax's time."""
-    return torch.eq(scores, 0, out=scratch).mul_(indices).amax(-1)
+def _rows_per_block(codes: int, device: torch.device) -> tuple[int, int]:
+    """How many rows for matrix products, and for the passes in between.
 
-
-def _rows_per_block(codes: int, device: torch.device) -> int:
-    """On a CPU a block should stay in the second-level cache, yet have enough rows for an efficient matrix product. An
-    accelerator wants few launches instead."""
+    On a CPU the latter should stay in the second-level cache, while the former need a few dozen rows to be efficient.
+    An accelerator wants few launches instead.
+    """
     if device.type != "cpu":
-        return max(1, 2**23 // codes)
-    return max(1, 2**18 // codes, min(64, 2**23 // codes))
+        return (max(1, 2**23 // codes),) * 2
+    few = max(1, 2**18 // codes, min(8, 2**19 // codes))
+    return max(few, min(64, 2**22 // codes)), few
 
 
 @full_float32_products()
@@ -133,17 +193,12 @@ def _assign(
 ) -> tuple[Tensor, ...]:
     seed = draw_seed() if noisy else torch.zeros((), dtype=torch.int64, device="cpu")
     image, entropy, codes, usage, soft, slope, _ = _allocate(queries, keys, values, keep)
-    usage.zero_()
     indices = torch.arange(len(keys), dtype=queries.dtype, device=queries.device)
-    for block in _blocks(queries, keys, int(seed), noisy, slope if keep else None):
-        rows = block.rows
-        entropy[rows] = block.entropy
-        usage.addmv_(block.probabilities.T, weights[rows])
-        codes[rows] = _argmax(block.scores, indices, scratch=block.probabilities)
-        if keep or not hard:
-            relaxed = torch.softmax(block.scores.div_(temperature), -1, out=soft[rows] if keep else block.probabilities)
-            if not hard:
-                torch.mm(relaxed, values, out=image[rows])
+    report = _Report(entropy, codes, usage.zero_(), weights, indices)
+    relax, slopes = soft if keep or not hard else None, slope if keep else None
+    for block in _blocks(queries, keys, temperature, int(seed), noisy, soft=relax, slope=slopes, report=report):
+        if not hard:
+            torch.mm(block.relaxed, values, out=image[block.rows])
     if hard:
         torch.index_select(values, 0, codes, out=image)
     return image, entropy, codes, usage, soft, slope, seed
@@ -170,13 +225,22 @@ def _assign_backward(
         torch.zeros_like(factor.T, memory_format=torch.contiguous_format) for factor in (keys, values)
     )
     scaled_grad = grad_image / temperature
-    scratch = None
-    for rows, relaxed, entropy_slope in _soft_blocks(queries, keys, temperature, soft, slope, int(seed), noisy):
-        if scratch is None:
-            scratch = torch.empty_like(relaxed)
-        grad_logits = torch.mm(scaled_grad[rows], values.T, out=scratch[: len(relaxed)])
-        grad_logits.sub_(torch.linalg.vecdot(relaxed, grad_logits).unsqueeze(-1)).mul_(relaxed)
-        grad_logits.addcmul_(entropy_slope, grad_entropy[rows].unsqueeze(-1), value=-1)
+    if len(soft):
+        blocks = _kept_blocks(soft, slope)
+    else:
+        blocks = _blocks(queries, keys, temperature, int(seed), noisy, soft=soft, slope=slope)
+    _, few = _rows_per_block(len(keys), queries.device)
+    for rows, relaxed, entropy_slope, scratch in blocks:
+        grad_logits = torch.mm(scaled_grad[rows], values.T, out=scratch)
+        for gradient, weight, slopes, by_entropy in zip(
+            grad_logits.split(few),
+            relaxed.split(few),
+            entropy_slope.split(few),
+            grad_entropy[rows].unsqueeze(-1).split(few),
+            strict=True,
+        ):
+            gradient.sub_(torch.linalg.vecdot(weight, gradient).unsqueeze(-1)).mul_(weight)
+            gradient.addcmul_(slopes, by_entropy, value=-1)
         torch.mm(grad_logits, keys, out=grad_queries[rows])
         grad_keys.addmm_(queries[rows].T, grad_logits)
         if not hard:
@@ -186,20 +250,14 @@ def _assign_backward(
     return grad_queries, grad_keys.T.contiguous(), grad_values.T.contiguous()
 
 
-def _soft_blocks(
-    queries: Tensor, keys: Tensor, temperature: Tensor, soft: Tensor, slope: Tensor, seed: int, noisy: bool
-) -> Iterator[tuple[slice, Tensor, Tensor]]:
-    """Relaxed samples and entropy slopes: those that were kept, or, where none were, the same ones once more."""
-    if len(soft):
-        rows = _rows_per_block(len(keys), queries.device)
-        for start in range(0, len(queries), rows):
-            block = slice(start, min(start + rows, len(queries)))
-            yield block, soft[block], slope[block]
-        return
-    slope = queries.new_empty(min(len(queries), _rows_per_block(len(keys), queries.device)), len(keys))
-    for recomputed in _blocks(queries, keys, seed, noisy, slope):
-        relaxed = torch.softmax(recomputed.scores.div_(temperature), -1, out=recomputed.probabilities)
-        yield recomputed.rows, relaxed, slope[: len(relaxed)]
+def _kept_blocks(soft: Tensor, slope: Tensor) -> Iterator[_Block]:
+    """What the forward pass kept, in blocks like its own."""
+    count, codes = soft.shape
+    rows, _ = _rows_per_block(codes, soft.device)
+    scratch = soft.new_empty(min(rows, count), codes)
+    for start in range(0, count, rows):
+        block = slice(start, min(start + rows, count))
+        yield _Block(block, soft[block], slope[block], scratch[: block.stop - start])
 
 
 def _allocate_gradients(
