@@ -152,7 +152,8 @@ class Quantizer(nn.Module, ABC):
     ) -> Quantized:
         """Quantize a batch of encodings.
 
-        In training a stochastic quantizer draws (relaxed) samples; in ``eval()`` the result is deterministic.
+        In training a stochastic quantizer draws (relaxed) samples; in ``eval()`` the result is deterministic. Inputs
+        are checked, except in a compiled graph, which can't raise on what its tensors hold.
 
         Arguments:
             z: (batch, ..., dim), or (batch, dim, ...) if channel-first; the encoder's output.

@@ -128,7 +128,7 @@ class GaussianQuantizer(StochasticQuantizer):
         """Average the head's output over the axes that share a variance, and repeat it over positions."""
         full, short = self._accepted(positions)
         if log_variance.shape == short:
-            log_variance = log_variance.view(self._with_shared_axes(positions))
+            log_variance = log_variance.reshape(self._with_shared_axes(positions))
         fits = log_variance.ndim == len(full) and all(
             size in (whole, part)
             for size, whole, part in zip(log_variance.shape, full, self._with_shared_axes(positions), strict=True)

@@ -1,11 +1,11 @@
-"""Exact search for the likeliest code."""
+"""Distances to codes as matrix products, and the exact search for the likeliest code."""
 
 import torch
 from torch import Tensor
 
 from sqvae.distributions.precision import widest_float
 
-_LOGITS_AT_ONCE = 2**20
+_LOGITS_AT_ONCE = 2**22
 
 
 def squared_distance_factors(z: Tensor, codebook: Tensor, precision: Tensor) -> tuple[Tensor, Tensor]:
@@ -35,7 +35,7 @@ def squared_distance_factors(z: Tensor, codebook: Tensor, precision: Tensor) -> 
 
 def likeliest(queries: Tensor, keys: Tensor) -> Tensor:  # (N, F), (K, F) -> (N,)
     """The key with the largest product for each query, a bounded number of products at a time."""
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling():  # a graph for any size can't hold a loop whose length depends on it
         return (queries @ keys.T).argmax(-1)
     rows = max(1, _LOGITS_AT_ONCE // len(keys))
     chunks = [(chunk @ keys.T).argmax(-1) for chunk in queries.split(rows)]
