@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 
 import torch
-from torch import Tensor
+from torch import Tensor, distributed
 
 from sqvae.distributions.checks import check_positive, check_share, check_size
 from sqvae.quantizers.contract import CodebookQuantizer, Positions, Quantized
@@ -85,6 +85,9 @@ class EMAVectorQuantizer(DeterministicQuantizer):
               m_k \leftarrow \gamma m_k + (1 - \gamma) \textstyle\sum_{i: k_i = k} \hat z_i, \quad
               b_k = m_k / N_k
 
+    Where training runs in several processes, counts and sums are those of all of them, and so the codebook stays the
+    same in each.
+
     Arguments:
         codebook_size: the number of codes, :math:`K`.
         dim: the dimension of a code, :math:`d_b`.
@@ -139,6 +142,7 @@ class EMAVectorQuantizer(DeterministicQuantizer):
     def _update(self, positions: Positions, codes: Tensor, counts: Tensor) -> None:
         z = positions.vectors * positions.weights.unsqueeze(-1)
         sums = torch.zeros_like(self.smoothed_sums).index_add_(0, codes, z.to(self.smoothed_sums.dtype))
+        counts, sums = sum_over_processes(counts), sum_over_processes(sums)
         self.smoothed_counts.lerp_(counts.to(self.smoothed_counts.dtype), 1 - self.decay)
         self.smoothed_sums.lerp_(sums, 1 - self.decay)
         # A code that is never taken loses count and sum alike, so the quotient stays where it was; the floor keeps it
@@ -157,7 +161,8 @@ class EMAVectorQuantizer(DeterministicQuantizer):
         most, least = (extreme(self.recent_counts, 0, keepdim=True) for extreme in (torch.argmax, torch.argmin))
         rare = self.recent_counts[least] < self.reset_below * self.recent_counts[most]
         move = rare & (self.batches % every == 0)
-        beside = self.codebook[most] + math.sqrt(self.reset_variance) * torch.randn_like(self.codebook[most])
+        noise = same_on_all_processes(torch.randn_like(self.codebook[most]))
+        beside = self.codebook[most] + math.sqrt(self.reset_variance) * noise
         replacements = (
             (self.codebook, beside),
             (self.smoothed_sums, beside),
@@ -167,3 +172,19 @@ class EMAVectorQuantizer(DeterministicQuantizer):
             moved = move.view(-1, *[1] * (state.ndim - 1))
             state.index_copy_(0, least, torch.where(moved, value.to(state.dtype), state[least]))
         self.recent_counts.mul_(self.batches % every != 0)
+
+
+def sum_over_processes(values: Tensor) -> Tensor:
+    """The sum over all processes of a distributed run; the values themselves where there is only one."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return values
+    total = values.clone()
+    distributed.all_reduce(total)
+    return total
+
+
+def same_on_all_processes(values: Tensor) -> Tensor:
+    """The first process's values, in every process."""
+    if distributed.is_available() and distributed.is_initialized():
+        distributed.broadcast(values, 0)
+    return values
