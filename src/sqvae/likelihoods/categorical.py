@@ -67,8 +67,8 @@ class VonMisesFisherLikelihood(LabelLikelihood):
               - D \log C_F(\kappa), \qquad v_d = w_{x_d}
 
     The encoder sees the labels' directions, (batch, F, ...), and the decoder gives the same shape, unbounded and of any
-    length: it is normalised here. The log-likelihood is a density on the
-    sphere, not a probability of the label, so it is not to be set beside a softmax's.
+    length: it is normalised here. The log-likelihood is a density on the sphere, not a probability of the label, so it
+    is not to be set beside a softmax's.
 
     Arguments:
         directions: (C, F), the unit vectors :math:`w_c` that stand for the categories, as from

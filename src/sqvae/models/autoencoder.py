@@ -147,7 +147,8 @@ class LatentModel(nn.Module):
     def _evaluating(self) -> Iterator[None]:
         """In ``eval()`` for a while: no noise, and no batch statistics updated. Then every part as it was."""
         training = [module for module in self.modules() if module.training]
-        self.eval()
+        for module in training:
+            module.training = False
         try:
             yield
         finally:

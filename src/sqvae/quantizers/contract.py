@@ -101,10 +101,7 @@ class Positions:
     def rows(self, latent: Tensor, name: str) -> Tensor:  # (batch, ..., d) or (batch, d, ...) -> (N, d)
         """Another map of the same layout as a list of vectors, with 0 where the mask leaves a position out."""
         last = latent.movedim(1, -1) if self.channel_first else latent
-        return self.masked(last.reshape(self.number, -1).to(self.vectors.dtype), name)
-
-    def masked(self, rows: Tensor, name: str) -> Tensor:  # (N, .) -> (N, .)
-        """The rows, with 0 where the mask leaves a position out; what remains must be finite."""
+        rows = last.reshape(self.number, -1).to(self.vectors.dtype)
         if self.mask is not None:
             rows = torch.where(self.mask.unsqueeze(-1), rows, 0)
         check_finite(rows, name)

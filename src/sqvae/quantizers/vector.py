@@ -140,8 +140,8 @@ class EMAVectorQuantizer(DeterministicQuantizer):
 
     @torch.no_grad()
     def _update(self, positions: Positions, codes: Tensor, counts: Tensor) -> None:
-        z = positions.vectors * positions.weights.unsqueeze(-1)
-        sums = torch.zeros_like(self.smoothed_sums).index_add_(0, codes, z.to(self.smoothed_sums.dtype))
+        z = positions.vectors.to(self.smoothed_sums.dtype)  # 0 where the mask leaves a position out
+        sums = torch.zeros_like(self.smoothed_sums).index_add_(0, codes, z)
         counts, sums = sum_over_processes(counts), sum_over_processes(sums)
         self.smoothed_counts.lerp_(counts.to(self.smoothed_counts.dtype), 1 - self.decay)
         self.smoothed_sums.lerp_(sums, 1 - self.decay)
