@@ -25,16 +25,12 @@ def inputs():
     return [torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in ((50, 7), (12, 7), (12, 5))]
 
 
-def drawn_noise(count: int, rows: int, few: int, codes: int, seed: int) -> torch.Tensor:
+def drawn_noise(count: int, few: int, codes: int, seed: int) -> torch.Tensor:
     """The noise of a call after `torch.manual_seed(seed)`, which draws one word for its own seed."""
     torch.manual_seed(seed)
-    noise = GumbelBlocks(int(torch.randint(-(2**62), 2**62, ())), few, codes, torch.float64, torch.device("cpu"))
-    sizes = [
-        min(few, block - first)
-        for block in (min(rows, count - start) for start in range(0, count, rows))
-        for first in range(0, block, few)
-    ]
-    return torch.cat([-noise.next(size).clone() for size in sizes])
+    own_seed = int(torch.randint(-(2**62), 2**62, ()))
+    noise = GumbelBlocks(own_seed, count, codes, torch.float64, torch.device("cpu"), height=few)
+    return torch.cat([-noise.rows(start, min(start + few, count)).clone() for start in range(0, count, few)])
 
 
 @pytest.mark.parametrize("keep", [True, False], ids=["kept", "recomputed"])
@@ -44,7 +40,7 @@ def drawn_noise(count: int, rows: int, few: int, codes: int, seed: int) -> torch
 def test_values_and_gradients_equal_the_plain_formulas(inputs, monkeypatch, keep, rows_per_block, hard, noisy):
     monkeypatch.setattr(assignment, "KEPT_LOGITS", 10**9 if keep else 0)
     monkeypatch.setattr(assignment, "_rows_per_block", lambda codes, device: rows_per_block)
-    noise = drawn_noise(50, *rows_per_block, 12, seed=5) if noisy else torch.zeros(50, 12, dtype=torch.float64)
+    noise = drawn_noise(50, rows_per_block[1], 12, seed=5) if noisy else torch.zeros(50, 12, dtype=torch.float64)
     torch.manual_seed(5)
     result = assign(*inputs, temperature=torch.tensor(0.6, dtype=torch.float64), noisy=noisy, hard=hard)
     image, entropies, codes, usage = plain(*inputs, 0.6, noise, hard)
@@ -103,3 +99,48 @@ def test_entropy_is_exact_and_never_negative_where_one_code_takes_all():
 def test_the_operators_satisfy_torch_s_own_checks(inputs):
     arguments = (*inputs, torch.ones(50).double(), torch.tensor(0.7).double(), False, False, True)
     torch.library.opcheck(torch.ops.sqvae.assign.default, arguments)
+
+
+def nothing_but_noise(count: int, codes: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Relaxed samples where all logits are 0, (count, codes), and a gradient through such samples, (count, 1)."""
+    queries, slopes = torch.zeros(count, 1, requires_grad=True), torch.linspace(-1, 1, codes).unsqueeze(-1)
+    temperature = torch.tensor(0.5)
+    blocks = assignment._blocks(
+        queries.detach(), slopes, temperature, 3, True, soft=torch.empty(0, codes), slope=None, report=None
+    )
+    relaxed = torch.cat([block.relaxed.clone() for block in blocks])
+    torch.manual_seed(3)
+    (gradient,) = torch.autograd.grad(assign(queries, slopes, slopes, temperature=temperature).values.sum(), queries)
+    return relaxed, gradient
+
+
+@pytest.mark.parametrize("keep", [True, False], ids=["kept", "recomputed"])
+@pytest.mark.parametrize(
+    ("number", "count", "codes", "rows_per_block"),
+    [
+        (2, 60, 12, None),  # all in one block of noise
+        (3, 600, 2048, None),  # process 1 begins in the midst of a block
+        (2, 90, 10_000, None),  # products' blocks of two of the noise's
+        (3, 36, 65_536, None),
+        (2, 80, 5, (8, 2)),  # more blocks than one draw gives
+        (4, 140, 5, (21, 4)),  # products' blocks that cut the noise's
+        (5, 50, 3, (7, 7)),
+    ],
+)
+def test_processes_meet_the_noise_of_their_own_rows(monkeypatch, number, count, codes, rows_per_block, keep):
+    monkeypatch.setattr(assignment, "KEPT_LOGITS", 10**9 if keep else 0)
+    if rows_per_block:
+        monkeypatch.setattr(assignment, "_rows_per_block", lambda codes, device: rows_per_block)
+    whole, gradient = nothing_but_noise(count, codes)
+    for rank in range(number):
+        monkeypatch.setattr(assignment, "processes", lambda rank=rank: (rank, number))
+        part, part_gradient = nothing_but_noise(count // number, codes)
+        own = slice(rank * count // number, (rank + 1) * count // number)
+        assert torch.equal(part, whole[own])
+        torch.testing.assert_close(part_gradient, gradient[own])
+
+
+def test_no_block_of_noise_is_cut_in_a_single_process():
+    for codes in (1, 2, 100, 512, 3000, 10_000, 40_000, 65_536, 10**6):
+        rows, few = assignment._rows_per_block(codes, torch.device("cpu"))
+        assert rows % few == 0

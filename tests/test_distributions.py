@@ -10,7 +10,7 @@ from scipy import stats
 
 from sqvae.distributions import entropy, gumbel_softmax, perplexity, sample_categorical
 from sqvae.distributions.gumbel import gumbel_like
-from sqvae.distributions.noise import BLOCKS_PER_DRAW, MULTIPLIER, GumbelBlocks
+from sqvae.distributions.noise import BLOCKS_PER_DRAW, MULTIPLIER, GumbelBlocks, scrambled
 
 
 def test_entropy_of_known_distributions():
@@ -78,8 +78,8 @@ def test_gumbel_noise_is_finite_even_at_the_ends_of_the_uniform_distribution(dty
 
 
 def draw(seed: int, blocks: int, rows: int = 64, columns: int = 100, dtype: torch.dtype = torch.float32):
-    noise = GumbelBlocks(seed, rows, columns, dtype, torch.device("cpu"))
-    return torch.stack([-noise.next(rows).clone() for _ in range(blocks)])
+    noise = GumbelBlocks(seed, blocks * rows, columns, dtype, torch.device("cpu"), height=rows)
+    return torch.stack([-noise.rows(block * rows, (block + 1) * rows).clone() for block in range(blocks)])
 
 
 @pytest.mark.parametrize("seed", [0, -(2**61), 2**61 + 12345])
@@ -140,14 +140,55 @@ def test_block_noise_repeats_for_the_same_seed_only():
 
 def test_the_way_of_accelerators_gives_the_same_distribution():
     """They draw uniform numbers directly; on a CPU that is only slower."""
-    noise = GumbelBlocks(1, 64, 100, torch.float32, torch.device("cpu"))
+    noise = GumbelBlocks(1, 40 * 64, 100, torch.float32, torch.device("cpu"), height=64)
     noise._vectorized = False
-    values = torch.stack([-noise.next(64).clone() for _ in range(40)]).flatten().double()
+    values = torch.stack([-noise.rows(64 * block, 64 * block + 64).clone() for block in range(40)]).flatten().double()
     assert stats.kstest(values.numpy(), "gumbel_r").pvalue > 1e-4
     assert values.isfinite().all()
 
 
-def test_a_smaller_last_block_is_served():
-    noise = GumbelBlocks(0, 8, 5, torch.float64, torch.device("cpu"))
-    assert noise.next(8).shape == (8, 5)
-    assert noise.next(3).shape == (3, 5)
+@pytest.mark.parametrize("vectorized", [True, False], ids=["CPU", "accelerator"])
+def test_a_row_of_block_noise_does_not_depend_on_what_was_asked_before(vectorized):
+    rows, height = 203, 5
+
+    def start():
+        noise = GumbelBlocks(9, rows, 7, torch.float32, torch.device("cpu"), height=height)
+        noise._vectorized = vectorized
+        return noise
+
+    noise = start()
+    whole = torch.cat([noise.rows(row, min(row + height, rows)).clone() for row in range(0, rows, height)])
+    assert len(whole.unique()) > 0.99 * whole.numel()
+    for first in (0, 3, 4, 79, 80, 83, 161, 200, 202):
+        stop = min(first + height - first % height, rows)
+        assert torch.equal(start().rows(first, stop), whole[first:stop])
+    wandering = start()
+    for row in (17, 19, 18, 99, 98, 0, 202, 5):
+        assert torch.equal(wandering.rows(row, row + 1), whole[row : row + 1])
+
+
+def test_block_noise_of_different_draws_and_of_neighbouring_seeds_is_independent():
+    """What follows from each draw's own seed: tables of pairs, one of each from two draws or two seeds."""
+
+    def cells(seed: int) -> torch.Tensor:
+        uniform = (-(-draw(seed, 5 * BLOCKS_PER_DRAW, rows=512).double()).exp()).exp()
+        return (uniform * 64).long().clamp_max(63)
+
+    first = cells(7)
+    for distance in (1, 2, 3, 4):
+        blocks = distance * BLOCKS_PER_DRAW
+        assert chi_square((first[blocks:] * 64 + first[:-blocks]).flatten(), torch.ones(64**2)) > 1e-4, distance
+    # The first words of a generator are where like seeds would show; rows 0 and 1 hold the first two hundred.
+    for other in (6, 8, 7 + 2**32, 7 - 2**61):
+        second = cells(other)
+        assert chi_square((first * 64 + second).flatten(), torch.ones(64**2)) > 1e-4, other
+    starts = torch.cat([draw(seed, 1, rows=2) for seed in range(3000)]).flatten(1).double()
+    correlations = torch.corrcoef(torch.cat((starts[1:], starts[:-1]), 1).T)
+    off_diagonal = correlations[~torch.eye(len(correlations), dtype=torch.bool)]
+    assert off_diagonal.abs().max() < 6.5 / math.sqrt(len(starts))
+
+
+def test_seeds_of_draws_are_the_words_of_splitmix64():
+    """As other implementations give them for the seed 1234567."""
+    words = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821]
+    assert [scrambled(1234567, index) for index in range(5)] == words

@@ -160,3 +160,27 @@ def test_parts_can_be_any_network_and_rank():
     objective.loss.backward()
     assert objective.quantized.counts.sum() == 44
     assert objective.quantized.counts.shape == (CODES,)
+
+
+def test_normalisation_can_be_worked_into_the_convolutions():
+    from sqvae.networks import BatchNorm2d, conv_decoder, conv_encoder, without_batch_norm
+
+    sizes = {"widths": (8, 16), "mix": True, "blocks": 2}
+    encoder, decoder = conv_encoder(3, 16, log_variance=True, **sizes), conv_decoder(3, 16, **sizes)
+    for _ in range(20):  # statistics and weights that are not those of the start
+        decoder(encoder(5 * torch.rand(8, 3, 16, 16) + 1)[0])
+    for network in (encoder, decoder):
+        for layer in network.modules():
+            if isinstance(layer, BatchNorm2d):
+                torch.nn.init.uniform_(layer.weight, 0.5, 2)
+                torch.nn.init.normal_(layer.bias)
+    x = torch.rand(4, 3, 16, 16)
+    encoder.eval(), decoder.eval()
+    before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
+    fast_encoder, fast_decoder = without_batch_norm(encoder), without_batch_norm(decoder)
+    assert not any(isinstance(layer, BatchNorm2d) for layer in [*fast_encoder.modules(), *fast_decoder.modules()])
+    for own, other in zip(encoder(x), fast_encoder(x), strict=True):
+        torch.testing.assert_close(other, own, rtol=1e-4, atol=1e-4)
+    z = torch.randn(4, 16, 4, 4)
+    torch.testing.assert_close(fast_decoder(z), decoder(z), rtol=1e-4, atol=1e-5)
+    assert all(tensor.equal(before[name]) for name, tensor in encoder.state_dict().items())

@@ -6,6 +6,7 @@ once: a relaxed sample :math:`y_i = \mathrm{softmax}((l_i + g_i) / \tau)` with G
 one after the other these are a dozen passes over a tensor of positions x codes; here they are done block by block,
 while a block is in the cache, and no more than one block exists at a time unless keeping two tensors for the backward
 pass is cheap. A large codebook is recomputed block by block on the way back, with the same noise from the same seed.
+Where several processes share a batch, each meets the noise of its own rows of it.
 
 To the compiler the whole is one opaque operator, so that `torch.compile` finds no graph break and draws no other noise.
 """
@@ -19,6 +20,7 @@ from torch import Tensor
 from sqvae.distributions.noise import GumbelBlocks, draw_seed
 from sqvae.distributions.operators import define_operator
 from sqvae.distributions.precision import full_float32_products
+from sqvae.distributions.processes import processes
 
 KEPT_LOGITS = 2**25
 """Up to so many logits (two tensors of 128 MiB in float32) a step keeps what its backward pass needs; beyond, it
@@ -112,12 +114,15 @@ def _blocks(
         report: where to write the statistics.
     """
     count, codes = len(queries), len(keys)
+    rank, number = processes()
     rows, few = _rows_per_block(codes, queries.device)
     rows = min(rows, count)
-    few = min(few, rows)
-    noise = GumbelBlocks(seed, few, codes, queries.dtype, queries.device) if noisy else None
+    few = min(few, number * count)
+    noise = None
+    if noisy:
+        noise = GumbelBlocks(seed, number * count, codes, queries.dtype, queries.device, height=few)
     logits = queries.new_empty(rows, codes)
-    probabilities = queries.new_empty(few, codes)
+    probabilities = queries.new_empty(min(few, rows), codes)
     spare = [queries.new_empty(rows if kept is not None and len(kept) == 0 else 0, codes) for kept in (soft, slope)]
     for start in range(0, count, rows):
         block = slice(start, min(start + rows, count))
@@ -127,19 +132,28 @@ def _blocks(
             kept[block] if kept is not None and len(kept) else own[:size]
             for kept, own in zip((soft, slope), spare, strict=True)
         )
-        for first in range(0, size, few):
-            part = slice(first, min(first + few, size))
+        for part in _cut(size, few, rank * count + start):
             _pass_over(
                 scores[part],
-                probabilities[: part.stop - first],
+                probabilities[: part.stop - part.start],
                 slopes[part] if slope is not None else None,
                 noise,
                 report,
-                slice(start + first, start + part.stop),
+                slice(start + part.start, start + part.stop),
+                rank * count,
             )
             if soft is not None:
                 torch.softmax(scores[part].div_(temperature), -1, out=relaxed[part])
         yield _Block(block, relaxed, slopes, scores)
+
+
+def _cut(size: int, few: int, offset: int) -> Iterator[slice]:
+    """Slices of 0 ... size that end where a block of noise does: where, with the offset, a multiple of `few` is."""
+    start = 0
+    while start < size:
+        stop = min(size, start + few - (offset + start) % few)
+        yield slice(start, stop)
+        start = stop
 
 
 def _pass_over(
@@ -149,9 +163,15 @@ def _pass_over(
     noise: GumbelBlocks | None,
     report: _Report | None,
     rows: slice,
+    offset: int,
 ) -> None:
     """Turn the logits of a few rows into scores: noise added, and 0 for the largest, so that no temperature can make
-    them overflow. On the way, write down what the noise would cover."""
+    them overflow. On the way, write down what the noise would cover.
+
+    Arguments:
+        rows: which of this process's rows they are.
+        offset: where those begin in the whole batch.
+    """
     logits.sub_(logits.amax(-1, keepdim=True))
     torch.softmax(logits, -1, out=probabilities)
     mean = torch.linalg.vecdot(probabilities, logits)
@@ -161,7 +181,7 @@ def _pass_over(
         report.entropy[rows] = -probabilities.amax(-1).log() - mean
         report.usage.addmv_(probabilities.T, report.weights[rows])
     if noise is not None:
-        logits.sub_(noise.next(len(logits)))
+        logits.sub_(noise.rows(offset + rows.start, offset + rows.stop))
         logits.sub_(logits.amax(-1, keepdim=True))
     if report is not None:
         # The index of the largest, in vectorised passes: on a CPU this takes a third of argmax's time.
@@ -171,13 +191,13 @@ def _pass_over(
 def _rows_per_block(codes: int, device: torch.device) -> tuple[int, int]:
     """How many rows for matrix products, and for the passes in between.
 
-    On a CPU the latter should stay in the second-level cache, while the former need a few dozen rows to be efficient.
-    An accelerator wants few launches instead.
+    On a CPU the latter should stay in the second-level cache, while the former need a few dozen rows to be efficient; a
+    whole number of the latter, so that no block of noise is cut. An accelerator wants few launches instead.
     """
     if device.type != "cpu":
         return (max(1, 2**23 // codes),) * 2
     few = max(1, 2**18 // codes, min(8, 2**19 // codes))
-    return max(few, min(64, 2**22 // codes)), few
+    return few * max(1, min(64, 2**22 // codes) // few), few
 
 
 @full_float32_products()

@@ -10,6 +10,10 @@ import torch
 from torch import Tensor
 
 
+class DivergedError(ValueError):
+    """Numbers have left the range in which one can compute with them; tells this apart from other wrong values."""
+
+
 def check_tensor(value: object, name: str) -> None:
     """Raise if something is not a tensor."""
     if not isinstance(value, Tensor):
@@ -39,7 +43,10 @@ def check_share(value: float, name: str) -> None:
 def check_log_scale(values: Tensor, name: str) -> None:
     """Raise if the logarithm of a variance or a concentration is NaN, or too large for what it stands for."""
     check_finite(values, name)
-    check_range(values, -80, 80, name, "; it has diverged: bound it, or lower the learning rate")
+    try:
+        check_range(values, -80, 80, name, "; it has diverged: bound it, or lower the learning rate")
+    except ValueError as failure:
+        raise DivergedError(str(failure)) from None
 
 
 def check_choice(value: object, choices: tuple[str, ...], name: str) -> None:
@@ -53,7 +60,7 @@ def check_finite(values: Tensor, name: str) -> None:
     if torch.compiler.is_compiling() or values.sum().isfinite():
         return
     if not values.isfinite().all():
-        raise ValueError(
+        raise DivergedError(
             f"{name} must be finite, got {int(values.isnan().sum())} NaN and {int(values.isinf().sum())} infinite of "
             f"{values.numel()} values; look for what diverged, or a division by zero, before this call"
         )

@@ -1,4 +1,4 @@
-r"""Gumbel noise in blocks, reproducible from one seed, as fast as the arithmetic around it.
+r"""Gumbel noise in blocks of rows, each a function of one seed and its place, as fast as the arithmetic around it.
 
 A relaxed categorical sample needs one Gumbel variable per position and code. On the CPU, torch draws uniform numbers
 one after the other from a Mersenne twister, which costs as much as three matrix products of the same size. So there
@@ -7,7 +7,10 @@ of its own, all of them together in vector instructions. The map is one-to-one o
 remain exactly as independent and as uniform as torch's own words; what the generator must do well is to make a cell's
 few successive values independent. Its multiplier was searched for that: at every distance that occurs, the pairs'
 lattice is within 25% of the finest there is (the spectral test in two dimensions), and only the upper 24 bits are used.
-Accelerators draw in parallel as they are.
+Accelerators draw every block in parallel as it is.
+
+Every draw has a seed of its own, so a process that works on the later rows of a batch goes there without drawing what
+comes before.
 """
 
 import torch
@@ -23,42 +26,90 @@ def draw_seed() -> Tensor:  # -> ()
     return torch.randint(-(2**62), 2**62, (), device="cpu")
 
 
+def scrambled(seed: int, index: int) -> int:
+    """Word number `index` of SplitMix64 (Steele et al., 2014) from a seed: unrelated for neighbours of either.
+
+    On a CPU, torch's generator takes the lower 32 bits of it.
+    """
+    mask = 2**64 - 1
+    word = (seed + (index + 1) * 0x9E3779B97F4A7C15) & mask
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 & mask
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EB & mask
+    return word ^ (word >> 31)
+
+
 class GumbelBlocks:
-    r"""Successive blocks of the *negative* of standard Gumbel noise, :math:`\log(-\log U)`.
+    r"""Rows of the *negative* of standard Gumbel noise, :math:`\log(-\log U)`.
 
     The negative, because callers subtract it: :math:`l + g = l - \log(-\log U)`. Two objects with equal arguments give
-    equal blocks in the same order, which is how a backward pass meets the noise of its forward pass again.
+    equal rows, wherever they begin. That is how a backward pass meets the noise of its forward pass again, and how each
+    of several processes gets the rows of its own slice of a batch.
 
     Arguments:
         seed: from :func:`draw_seed`.
-        rows, columns: the largest block that will be asked for.
+        rows, columns: of all the noise.
+        height: how many rows make a block; the last block may have fewer.
     """
 
-    def __init__(self, seed: int, rows: int, columns: int, dtype: torch.dtype, device: torch.device) -> None:
-        self._generator = torch.Generator(device).manual_seed(seed)
-        self._block = torch.empty(rows, columns, dtype=dtype, device=device)
+    def __init__(
+        self, seed: int, rows: int, columns: int, dtype: torch.dtype, device: torch.device, *, height: int
+    ) -> None:
+        self._seed = seed
+        self._rows = rows
+        self._height = height
+        self._generator = torch.Generator(device)
+        self._noise = torch.empty(height, columns, dtype=dtype, device=device)
         self._vectorized = device.type == "cpu"
-        self._blocks = 0
+        self._block = -1  # the one that the state, or else the noise itself, stands at
         if self._vectorized:
-            self._words = torch.empty((rows * columns + 1) // 2, dtype=torch.int64, device=device)
-            self._state = self._words.view(torch.int32)[: rows * columns].view(rows, columns)
+            self._words = torch.empty((height * columns + 1) // 2, dtype=torch.int64, device=device)
+            self._state = self._words.view(torch.int32)[: height * columns].view(height, columns)
             self._upper = torch.empty_like(self._state)
 
-    def next(self, rows: int) -> Tensor:  # -> (rows, columns)
-        """The next block. It is overwritten by the call after this one, and the caller may write over it too."""
-        block = self._block[:rows]
+    def rows(self, start: int, stop: int) -> Tensor:  # -> (stop - start, columns)
+        """Rows of one block. They are overwritten by the next call, and fastest in ascending order."""
+        block, first = divmod(start, self._height)
+        last = first + stop - start
         if self._vectorized:
-            self._fill_vectorized(block)
-        else:
-            block.uniform_(generator=self._generator).clamp_min_(2.0**-25).neg_()
-        return block.log1p_().neg_().log_()
+            self._move_to(block)
+            return self._from_state(self._noise[first:last], self._state[first:last], self._upper[first:last])
+        if block != self._block:
+            self._draw(block)
+        return self._noise[first:last]
 
-    def _fill_vectorized(self, block: Tensor) -> None:
-        """Fill with :math:`-(i + 1/4) / 2^{24}` for uniform 24-bit integers i: never 0, never -1, even in float32."""
-        if self._blocks % BLOCKS_PER_DRAW == 0:
-            self._words.random_(-(2**63), None, generator=self._generator)
-        self._blocks += 1
-        state, upper = self._state[: len(block)], self._upper[: len(block)]
-        state.mul_(MULTIPLIER).add_(_INCREMENT)
-        block.copy_(torch.bitwise_right_shift(state, 8, out=upper).bitwise_and_(0xFFFFFF))
-        block.add_(0.25).mul_(-(2.0**-24))
+    def _draw(self, block: int) -> None:
+        """The whole block, whichever of its rows are wanted: what a cell gets depends on how many are drawn at once."""
+        self._block = block
+        noise = self._noise[: self._rows - block * self._height]
+        noise.uniform_(generator=self._generator.manual_seed(scrambled(self._seed, block)))
+        noise.clamp_min_(2.0**-25).neg_().log1p_().neg_().log_()
+
+    def _move_to(self, block: int) -> None:
+        """Bring every cell's generator to a block: a draw gives its state before the first of sixteen."""
+        if block == self._block:
+            return
+        draw, place = divmod(block, BLOCKS_PER_DRAW)
+        steps = block - self._block
+        if draw != self._block // BLOCKS_PER_DRAW or steps < 0:
+            self._words.random_(-(2**63), None, generator=self._generator.manual_seed(scrambled(self._seed, draw)))
+            steps = place + 1
+        multiplier, increment = _after(steps)
+        self._state.mul_(multiplier).add_(increment)
+        self._block = block
+
+    def _from_state(self, noise: Tensor, state: Tensor, upper: Tensor) -> Tensor:
+        """From :math:`-(i + 1/4) / 2^{24}` for uniform 24-bit integers i: never 0, never -1, even in float32."""
+        noise.copy_(torch.bitwise_right_shift(state, 8, out=upper).bitwise_and_(0xFFFFFF))
+        return noise.add_(0.25).mul_(-(2.0**-24)).log1p_().neg_().log_()
+
+
+def _after(steps: int) -> tuple[int, int]:
+    """Multiplier and increment of so many steps of the generator in one, as signed 32-bit words."""
+    multiplier, increment = 1, 0
+    for _ in range(steps):
+        multiplier, increment = multiplier * MULTIPLIER, increment * MULTIPLIER + _INCREMENT
+    return _signed(multiplier), _signed(increment)
+
+
+def _signed(word: int) -> int:
+    return (word + 2**31) % 2**32 - 2**31

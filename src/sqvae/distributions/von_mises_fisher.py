@@ -14,6 +14,7 @@ from sqvae.distributions.bessel import log_bessel_ratio
 from sqvae.distributions.checks import check_finite, check_size
 from sqvae.distributions.operators import define_operator
 from sqvae.distributions.precision import widest_float
+from sqvae.distributions.processes import own_normal_like, own_rows, processes
 
 _QUADRATURE_NODES = 128
 _LARGEST_CONCENTRATION = 1e15  # to float64, a draw beyond it is its mean
@@ -54,11 +55,14 @@ def sample(mean: Tensor, concentration: Tensor) -> Tensor:  # (..., F), (...) ->
     :math:`v = w\, m + \sqrt{1 - w^2}\, t` with :math:`t \perp m`. The cosine is drawn by Wood's rejection scheme and
     differentiated implicitly, :math:`\partial w / \partial \kappa = -\partial_\kappa F(w; \kappa) / f(w; \kappa)`, so
     that rejection leaves no trace in the gradient.
+
+    Several processes draw the parts of one batch (:func:`~sqvae.distributions.processes.own_rows`), provided that their
+    concentrations are the same.
     """
     wide = widest_float(mean.device)
     concentration = concentration.to(wide).expand(mean.shape[:-1]).contiguous()
     cosine: Tensor = _cosine_operator(concentration, mean.shape[-1]).unsqueeze(-1)
-    noise = torch.randn_like(mean)
+    noise = own_normal_like(mean)
     across: Tensor = torch.nn.functional.normalize(noise - (noise * mean).sum(-1, keepdim=True) * mean, dim=-1)
     sine = ((1 - cosine) * (1 + cosine)).clamp_min(torch.finfo(wide).tiny).sqrt()
     return cosine.to(mean.dtype) * mean + sine.to(mean.dtype) * across
@@ -92,7 +96,13 @@ def _draw_cosine(concentration: Tensor, dim: int) -> Tensor:  # (...) -> (...)
     Wood (1994): propose from a transformed Beta distribution, accept about two times in three or better.
     """
     check_finite(concentration, "concentration")
-    kappa = concentration.flatten().clamp_max(_LARGEST_CONCENTRATION)
+    own = concentration.flatten().clamp_max(_LARGEST_CONCENTRATION)
+    _, number = processes()
+    # Rejection takes as many random numbers as it happens to need, so nobody's rows can be skipped.
+    return own_rows(lambda _: _propose_and_reject(own.repeat(number), dim), len(own)).view_as(concentration)
+
+
+def _propose_and_reject(kappa: Tensor, dim: int) -> Tensor:  # (N,) -> (N,)
     b = (dim - 1) / (2 * kappa + (4 * kappa**2 + (dim - 1) ** 2).sqrt())
     mode = (1 - b) / (1 + b)
     # 1 - mode^2 = 4b / (1 + b)^2, written so because the mode approaches 1.
@@ -107,7 +117,7 @@ def _draw_cosine(concentration: Tensor, dim: int) -> Tensor:  # (...) -> (...)
         accepted = height >= torch.rand_like(height).log()
         cosine[pending[accepted]] = candidate[accepted]
         pending = pending[~accepted]
-    return cosine.view_as(concentration)
+    return cosine
 
 
 def _cosine_slope(cosine: Tensor, concentration: Tensor, dim: int) -> Tensor:  # (...), (...) -> (...)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from sqvae.distributions.checks import check_choice, check_finite, check_positive, check_share, check_tensor
+from sqvae.distributions.processes import mean_over_processes
 from sqvae.likelihoods.contract import Fit, Likelihood, check_output_shape
 
 DecoderVariance = Literal["closed_form", "learned", "fixed"]
@@ -20,7 +21,8 @@ class GaussianLikelihood(Likelihood):
 
     Arguments:
         variance: where :math:`\sigma^2` comes from. ``"closed_form"`` takes its maximum-likelihood value for the
-            minibatch, the mean squared error, which leaves :math:`\frac D2 \log \mathrm{MSE}` to train. In ``eval()``
+            minibatch, the mean squared error, which leaves :math:`\frac D2 \log \mathrm{MSE}` to train. The minibatch
+            is that of all processes that share it: a logarithm of a mean is not the mean of logarithms. In ``eval()``
             it takes the average over recent training batches instead: a density may not depend on the data that it
             is asked about.
             ``"learned"`` trains :math:`\log \sigma^2` with the rest; ``"fixed"`` keeps it as it is.
@@ -53,6 +55,7 @@ class GaussianLikelihood(Likelihood):
         dimensions = x[0].numel()
         error = (output - x).square().mean()
         if self.variance == "closed_form" and self.training:
+            error = mean_over_processes(error)
             log_variance = error.clamp_min(torch.finfo(error.dtype).tiny).log()
             self._average(log_variance.detach())
             loss = dimensions / 2 * log_variance

@@ -1,5 +1,6 @@
 """Encoders and decoders."""
 
 from sqvae.networks.convolutional import conv_decoder, conv_encoder, initialise
+from sqvae.networks.normalisation import BatchNorm2d, without_batch_norm
 
-__all__ = ["conv_decoder", "conv_encoder", "initialise"]
+__all__ = ["BatchNorm2d", "conv_decoder", "conv_encoder", "initialise", "without_batch_norm"]

@@ -1,30 +1,124 @@
-"""The two-layer convolutional networks of the paper's study of self-annealing (appendix D.3)."""
+r"""The paper's convolutional networks for pictures: one encoder and one decoder, of which each of its nets is a case.
+
+==============================  =====================  ========  =======  ============
+net                             ``widths``             ``mix``   blocks   where
+==============================  =====================  ========  =======  ============
+two-layer ConvNet               ``(32, d)``            no        0        appendix D.3
+MNIST, Fashion-MNIST (28x28)    ``(d / 2, d)``         no        2, 6     appendix E.1
+CIFAR10, CelebA (32x32, 64x64)  ``(d / 2, d)``         yes       6        appendix E.1
+CelebA-HQ (256x256)             ``(16, 32, 64)``       yes       6        appendix F
+==============================  =====================  ========  =======  ============
+"""
+
+from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-
-def conv_encoder(channels: int, dim: int, *, hidden: int = 32) -> nn.Sequential:
-    """Pictures (batch, channels, H, W) to encodings (batch, dim, H / 4, W / 4)."""
-    return nn.Sequential(
-        nn.Conv2d(channels, hidden, 4, stride=2, padding=1),
-        nn.BatchNorm2d(hidden),
-        nn.ReLU(),
-        nn.Conv2d(hidden, dim, 4, stride=2, padding=1),
-    ).apply(initialise)
+from sqvae.networks.normalisation import BatchNorm2d
 
 
-def conv_decoder(channels: int, dim: int, *, hidden: int = 32, bounded: bool = True) -> nn.Sequential:
-    """Encodings (batch, dim, h, w) to pictures (batch, channels, 4h, 4w), in [0, 1] if `bounded`.
+class ResBlock(nn.Module):
+    """ReLU, 3x3 convolution, batch norm, ReLU, 1x1 convolution, batch norm, and the input added to that."""
 
-    Likelihoods of labels want it unbounded.
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        # No bias: batch norm would take it out again.
+        self.branch = nn.Sequential(
+            nn.ReLU(),
+            nn.Conv2d(dim, dim, 3, padding=1, bias=False),
+            BatchNorm2d(dim),
+            nn.ReLU(),
+            nn.Conv2d(dim, dim, 1, bias=False),
+            BatchNorm2d(dim),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:  # (batch, dim, h, w) -> (batch, dim, h, w)
+        added: Tensor = x + self.branch(x)
+        return added
+
+
+class WithLogVariance(nn.Module):
+    """An encoder with a second head, one more ResBlock, for quantizers whose variance depends on the input."""
+
+    def __init__(self, encoder: nn.Module, dim: int) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head = ResBlock(dim)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:  # -> (batch, dim, h, w), (batch, dim, h, w)
+        z = self.encoder(x)
+        return z, self.head(z)
+
+
+def conv_encoder(
+    channels: int,
+    dim: int,
+    *,
+    widths: Sequence[int] | None = None,
+    mix: bool = False,
+    blocks: int = 0,
+    log_variance: bool = False,
+) -> nn.Module:
+    """Pictures (batch, channels, H, W) to encodings (batch, dim, h, w), with h = H / 2^len(widths).
+
+    Arguments:
+        channels: of the pictures.
+        dim: of the encodings.
+        widths: the channels after each halving of the size; (32, dim) by default. Without `mix` the last is `dim`.
+        mix: a 3x3 convolution to `dim` channels comes after the halvings.
+        blocks: the number of ResBlocks at the end.
+        log_variance: return (z, log_variance), the latter from one ResBlock more.
     """
-    return nn.Sequential(
-        nn.ConvTranspose2d(dim, hidden, 4, stride=2, padding=1),
-        nn.BatchNorm2d(hidden),
-        nn.ReLU(),
-        nn.ConvTranspose2d(hidden, channels, 4, stride=2, padding=1),
-        nn.Sigmoid() if bounded else nn.Identity(),
-    ).apply(initialise)
+    widths = _widths(widths, dim, mix)
+    layers: list[nn.Module] = []
+    for before, after in zip((channels, *widths), widths, strict=False):
+        layers += [nn.Conv2d(before, after, 4, stride=2, padding=1), BatchNorm2d(after), nn.ReLU()]
+    if mix:
+        layers += [nn.Conv2d(widths[-1], dim, 3, padding=1)]
+    else:
+        del layers[-2:]
+    layers += [ResBlock(dim) for _ in range(blocks)]
+    encoder: nn.Module = nn.Sequential(*layers)
+    if log_variance:
+        encoder = WithLogVariance(encoder, dim)
+    return encoder.apply(initialise)
+
+
+def conv_decoder(
+    channels: int,
+    dim: int,
+    *,
+    widths: Sequence[int] | None = None,
+    mix: bool = False,
+    blocks: int = 0,
+    bounded: bool = True,
+) -> nn.Sequential:
+    """Encodings (batch, dim, h, w) to pictures (batch, channels, H, W): the encoder's layers, mirrored.
+
+    Arguments:
+        channels, dim, widths, mix, blocks: the encoder's.
+        bounded: end in [0, 1]. Likelihoods of labels want it unbounded.
+    """
+    widths = _widths(widths, dim, mix)
+    layers: list[nn.Module] = [ResBlock(dim) for _ in range(blocks)]
+    if mix:
+        layers += [nn.ConvTranspose2d(dim, widths[-1], 3, padding=1), BatchNorm2d(widths[-1]), nn.ReLU()]
+    for before, after in zip(widths[::-1], widths[-2::-1], strict=False):
+        layers += [nn.ConvTranspose2d(before, after, 4, stride=2, padding=1), BatchNorm2d(after), nn.ReLU()]
+    layers += [nn.ConvTranspose2d(widths[0], channels, 4, stride=2, padding=1)]
+    layers += [nn.Sigmoid() if bounded else nn.Identity()]
+    return nn.Sequential(*layers).apply(initialise)
+
+
+def _widths(widths: Sequence[int] | None, dim: int, mix: bool) -> tuple[int, ...]:
+    widths = (32, dim) if widths is None else tuple(widths)
+    if not widths or min(widths) < 1:
+        raise ValueError(f"widths must name at least one number of channels, each at least 1; got {widths}")
+    if not mix and widths[-1] != dim:
+        raise ValueError(
+            f"without mix, the last of the widths is the encodings' dimension: expected {dim}, got {widths}"
+        )
+    return widths
 
 
 def initialise(layer: nn.Module) -> None:

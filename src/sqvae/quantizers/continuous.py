@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from sqvae.distributions.processes import own_normal_like
 from sqvae.quantizers.contract import Positions, Quantized, Quantizer
 
 
@@ -26,7 +27,7 @@ class GaussianLatent(Quantizer):
 
     def _quantize(self, positions: Positions, scale: Tensor, temperature: float | Tensor, sample: bool) -> Quantized:
         mean = positions.vectors
-        noise = torch.randn_like(mean) if sample else torch.zeros_like(mean)
+        noise = own_normal_like(mean) if sample else torch.zeros_like(mean)
         divergence = positions.per_sample((mean.square() + scale.exp() - scale - 1).sum(-1) / 2)
         nothing = divergence.detach().new_zeros(())
         return Quantized(

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from sqvae.distributions.checks import check_choice, check_log_scale, check_positive
+from sqvae.distributions.processes import own_normal_like
 from sqvae.quantizers.contract import Positions
 from sqvae.quantizers.nearest import squared_distance_factors
 from sqvae.quantizers.stochastic import StochasticQuantizer
@@ -85,7 +86,7 @@ class GaussianQuantizer(StochasticQuantizer):
         return squared_distance / 2
 
     def _dequantize(self, encoding: Tensor, scale: Tensor) -> Tensor:
-        return encoding + (scale / 2).exp() * torch.randn_like(encoding)
+        return encoding + (scale / 2).exp() * own_normal_like(encoding)
 
     def _dequantization_cost(self, scale: Tensor) -> Tensor:
         return scale.new_tensor(self.dim / 2)

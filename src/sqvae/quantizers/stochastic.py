@@ -75,7 +75,7 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         )
         z_q, codes = assignment.values, assignment.codes
         if not sample:
-            codes = likeliest(*self._exact_factors(positions.vectors, scale))
+            codes = self._likeliest(positions.vectors, scale)
             z_q = vectors[codes]
         pull = self._regularizer(z, z_q, scale)
         if sample and self.dequantize:
@@ -96,7 +96,15 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         )
 
     def _encode(self, positions: Positions, scale: Tensor) -> Tensor:
-        return positions.as_indices(likeliest(*self._exact_factors(positions.vectors, scale)))
+        return positions.as_indices(self._likeliest(positions.vectors, scale))
+
+    @torch.no_grad()
+    def _likeliest(self, z: Tensor, scale: Tensor) -> Tensor:  # (N, d) -> (N,)
+        def exact(some: Tensor) -> tuple[Tensor, Tensor]:
+            shared = scale.ndim == 0 or scale.shape[0] == 1
+            return self._exact_factors(z[some], scale if shared else scale[some])
+
+        return likeliest(*self._factors(self._project(z), self.vectors().to(z.dtype), scale), exact)
 
     def _exact_factors(self, z: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
         wide = widest_float(z.device)

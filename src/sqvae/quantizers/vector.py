@@ -4,9 +4,10 @@ import math
 from abc import ABC, abstractmethod
 
 import torch
-from torch import Tensor, distributed
+from torch import Tensor
 
 from sqvae.distributions.checks import check_positive, check_share, check_size
+from sqvae.distributions.processes import same_on_all_processes, sum_over_processes
 from sqvae.quantizers.contract import CodebookQuantizer, Positions, Quantized
 from sqvae.quantizers.nearest import nearest
 
@@ -172,19 +173,3 @@ class EMAVectorQuantizer(DeterministicQuantizer):
             moved = move.view(-1, *[1] * (state.ndim - 1))
             state.index_copy_(0, least, torch.where(moved, value.to(state.dtype), state[least]))
         self.recent_counts.mul_(self.batches % every != 0)
-
-
-def sum_over_processes(values: Tensor) -> Tensor:
-    """The sum over all processes of a distributed run; the values themselves where there is only one."""
-    if not (distributed.is_available() and distributed.is_initialized()):
-        return values
-    total = values.clone()
-    distributed.all_reduce(total)
-    return total
-
-
-def same_on_all_processes(values: Tensor) -> Tensor:
-    """The first process's values, in every process."""
-    if distributed.is_available() and distributed.is_initialized():
-        distributed.broadcast(values, 0)
-    return values
