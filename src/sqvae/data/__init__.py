@@ -1,5 +1,27 @@
-"""Data, as tensors."""
+"""Pictures, from wherever they lie, as tensors."""
 
+from sqvae.data.catalogue import DATASETS, Dataset
+from sqvae.data.collection import Skipped, UnreadablePictureError
+from sqvae.data.content import Progress
 from sqvae.data.digits import digits
+from sqvae.data.loading import load
+from sqvae.data.pictures import Pictures, PictureSets
+from sqvae.data.preprocessing import Preprocessing
+from sqvae.data.readers import READERS
+from sqvae.data.streaming import count, stream
 
-__all__ = ["digits"]
+__all__ = [
+    "DATASETS",
+    "READERS",
+    "Dataset",
+    "PictureSets",
+    "Pictures",
+    "Preprocessing",
+    "Progress",
+    "Skipped",
+    "UnreadablePictureError",
+    "count",
+    "digits",
+    "load",
+    "stream",
+]

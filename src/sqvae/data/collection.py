@@ -1,0 +1,216 @@
+"""Pictures that have been found but not decoded: what every reader returns."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from sqvae.data.decoding import decode, open_picture, read_header
+from sqvae.data.preprocessing import UNDECIDED, Header, Preprocessing
+from sqvae.data.threads import in_order
+from sqvae.data.wording import printable
+
+Opener: TypeAlias = Callable[[], Image.Image]
+"""Opens one picture, in whichever thread."""
+
+Part: TypeAlias = Literal["train", "validation", "test", "all", "rest"]
+"""What pictures are for: "all" where the source does not say, "rest" where it says for others but not for these."""
+
+PARTS: tuple[Part, ...] = ("train", "validation", "test", "all", "rest")
+
+
+class File(NamedTuple):
+    """A file that pictures are read from."""
+
+    label: str
+    """Its name in the collection, the same wherever the collection lies."""
+    path: Path
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A picture that could not be read."""
+
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.reason})"
+
+    def renamed(self, name: str) -> "Skipped":
+        return replace(self, name=name)
+
+
+class UnreadablePictureError(ValueError):
+    """A picture can't be read where every one must be."""
+
+    def __init__(self, skipped: Skipped) -> None:
+        super().__init__(f"{printable(skipped.name)} can't be read: {skipped.reason}")
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A picture that could be read."""
+
+    name: str
+    pixels: NDArray[np.uint8]
+    """(C, H, W)"""
+    enlarged: bool
+    """Whether it was smaller than the result."""
+
+    def renamed(self, name: str) -> "Decoded":
+        return replace(self, name=name)
+
+
+class Collection(ABC):
+    """Pictures in a fixed order."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def files(self) -> Sequence[File]:
+        """Everything that decides the names and the pixels: same labels and same bytes, same pictures."""
+
+    @abstractmethod
+    def items(self) -> Iterator[tuple[str, Opener]]:
+        """The name of each picture and what opens it, in order."""
+
+    def headers(self) -> Iterator[Header]:
+        """The headers of the pictures that have a readable one; of equal ones, one will do."""
+        return (header for header in in_order(_header, self.items()) if header is not None)
+
+
+def _header(item: tuple[str, Opener]) -> Header | None:
+    _, opener = item
+    try:
+        with opener() as image:
+            return read_header(image)
+    except Exception:
+        # It will be skipped, with a reason, when it is decoded.
+        return None
+
+
+class PictureFiles(Collection):
+    """Files in picture formats.
+
+    Arguments:
+        names: of the pictures, in order.
+        source: from the name of a picture to its path, or to its bytes.
+        files: what the names and the pictures are read from.
+    """
+
+    def __init__(self, names: Sequence[str], source: Callable[[str], Path | bytes], files: Sequence[File]) -> None:
+        self._names = names
+        self._source = source
+        self._files = files
+
+    @classmethod
+    def in_folder(cls, folder: Path, names: Sequence[str]) -> "PictureFiles":
+        """Each picture a file of its own."""
+        return cls(names, folder.joinpath, [File(name, folder / name) for name in names])
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def files(self) -> Sequence[File]:
+        return self._files
+
+    def items(self) -> Iterator[tuple[str, Opener]]:
+        return ((name, partial(self._open, name)) for name in self._names)
+
+    def _open(self, name: str) -> Image.Image:
+        return open_picture(self._source(name))
+
+
+@dataclass(frozen=True)
+class Block:
+    """Pictures that are rows of one array."""
+
+    name: str
+    number: Callable[[], int]
+    """How many they are; a function, because for some formats this means to read the file."""
+    rows: Callable[[], Iterable[NDArray[np.uint8]]]
+    """(H, W) or (H, W, 3) each, in order."""
+
+
+class Rows(Collection):
+    """Rows of arrays, all of one shape, named after the array and counted from 0.
+
+    Arguments:
+        blocks: gives the arrays; a function, because to know them may mean to unpack an archive.
+        files: what they are read from.
+        header: of every row.
+    """
+
+    def __init__(self, blocks: Callable[[], Sequence[Block]], files: Sequence[File], header: Header) -> None:
+        self._blocks = blocks
+        self._files = files
+        self._header = header
+
+    def __len__(self) -> int:
+        return sum(block.number() for block in self._blocks())
+
+    def files(self) -> Sequence[File]:
+        return self._files
+
+    def items(self) -> Iterator[tuple[str, Opener]]:
+        for block in self._blocks():
+            for index, row in enumerate(block.rows()):
+                yield f"{block.name}/{index:05d}", partial(Image.fromarray, row)
+
+    def headers(self) -> Iterator[Header]:
+        yield self._header
+
+
+def decode_all(collection: Collection, preprocessing: Preprocessing) -> Generator[Decoded | Skipped, None, None]:
+    """Every picture of a collection, in order, with what is to be known of those that can't be read."""
+
+    def attempt(item: tuple[str, Opener]) -> Decoded | Skipped:
+        name, opener = item
+        try:
+            with opener() as image:
+                return Decoded(name, *decode(image, preprocessing))
+        except Exception as broken:
+            # Damaged files make Pillow raise nearly anything.
+            return Skipped(name, str(broken) or type(broken).__name__)
+
+    return in_order(attempt, collection.items())
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a reader finds at a path."""
+
+    parts: Mapping[Part, Collection]
+    preprocessing: Preprocessing = UNDECIDED
+    """What suits these pictures, where nobody says otherwise."""
+    validation_is_last: bool = False
+    """Pictures to validate on, where there are none, are the last ones to train on rather than drawn from them."""
+    notes: tuple[str, ...] = ()
+    close: Callable[[], None] = _nothing
+    """Lets go of files."""
+
+    def in_order(self) -> list[tuple[Part, Collection]]:
+        return [(part, self.parts[part]) for part in PARTS if part in self.parts]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One way in which pictures are stored. To add one: one file here, and one line in ``READERS``."""
+
+    name: str
+    description: str
+    recognises: Callable[[Path], bool]
+    """Whether the path, which exists, is stored in this way; looks at names only."""
+    open: Callable[[Path], Found]

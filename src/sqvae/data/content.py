@@ -1,0 +1,119 @@
+"""What files hold, known by their bytes, and not read again as long as their paths, sizes and times stay the same."""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from sqvae.data.collection import Found
+from sqvae.data.preprocessing import Survey
+from sqvae.data.threads import in_order
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called with what is being done ("reading" or "decoding"), how many are done and how many there are."""
+
+FORMAT = 1
+"""To be raised whenever the same files would give another survey, other arrays or names, or another form of entry."""
+
+_UNSETTLED = 2.0
+"""Seconds during which a file may change once more and keep its size and time, on file systems with coarse clocks."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of the files of a source, and where to remember it."""
+
+    content: str
+    survey: Survey | None
+    remember: Path | None
+
+
+def know(root: Path, found: Found, progress: Progress) -> Known:
+    """The hash of all files' names and bytes, by part; from the index if no file has changed by path, size and time."""
+    files = {part: collection.files() for part, collection in found.in_order() if part != "rest"}
+    paths = list(dict.fromkeys(file.path for part in files.values() for file in part))
+    stamps = dict(zip(paths, map(_stamp, paths), strict=True))
+    listing = _digest(
+        f"{FORMAT}\0{part}\0{file.label}\0{os.path.abspath(file.path)}\0{stamps[file.path]}"
+        for part, members in files.items()
+        for file in members
+    )
+    remembered = root / "index" / f"{listing}.json"
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        known = json.loads(remembered.read_text("utf-8"))
+        survey = known["survey"]
+        return Known(known["content"], survey and _survey_from(survey), remembered)
+    settled = time.time() - _UNSETTLED > max((stamp[1] for stamp in stamps.values()), default=0) / 1e9
+    hashes = {}
+    for done, (path, hashed) in enumerate(zip(paths, in_order(_hash_file, paths), strict=True), 1):
+        hashes[path] = hashed
+        progress("reading", done, len(paths))
+    content = _digest(f"{part}\0{file.label}\0{hashes[file.path]}" for part in files for file in files[part])
+    known_now = Known(content, None, remembered if settled else None)
+    _remember(known_now)
+    return known_now
+
+
+def survey(known: Known, found: Found) -> Survey | None:
+    """What the headers say, read once as long as the files don't change."""
+    if known.survey is not None:
+        return known.survey
+    training = [collection for part, collection in found.in_order() if part in ("train", "all")]
+    others = [collection for part, collection in found.in_order() if part in ("validation", "test")]
+    result = Survey.of(
+        (header for collection in training for header in collection.headers()),
+        (header for collection in others for header in collection.headers()),
+    )
+    if result is not None:
+        _remember(Known(known.content, result, known.remember))
+    return result
+
+
+def _remember(known: Known) -> None:
+    if known.remember is None:
+        return
+    # Only a help for next time: a cache that can't be written to may still hold the pictures.
+    with suppress(OSError):
+        known.remember.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"content": known.content, "survey": known.survey and asdict(known.survey)})
+        aside = known.remember.with_suffix(f".{os.getpid()}")
+        aside.write_text(text, "utf-8")
+        aside.replace(known.remember)
+
+
+def _survey_from(stored: Mapping[str, Any]) -> Survey:
+    return Survey(stored["sizes"], tuple(stored["smallest"]), tuple(stored["largest"]), stored["grey"])
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return -1, -1
+    return status.st_size, status.st_mtime_ns
+
+
+def _hash_file(path: Path) -> str:
+    hashed = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                hashed.update(block)
+    except OSError:
+        # It will be skipped, with a reason, when it is decoded; readable one day, it gives another hash.
+        return "unreadable"
+    return hashed.hexdigest()
+
+
+def _digest(pieces: Iterable[str]) -> str:
+    hashed = hashlib.sha256()
+    for piece in pieces:
+        encoded = piece.encode("utf-8", "surrogateescape")
+        # With their lengths, so that no two lists run together to the same text.
+        hashed.update(b"%d:%b" % (len(encoded), encoded))
+    return hashed.hexdigest()

@@ -1,0 +1,147 @@
+"""One picture: from a file, whatever its format, to an array of 8 bits."""
+
+import os
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+from sqvae.data.preprocessing import Header, Preprocessing
+
+EXTENSIONS = frozenset(
+    f".{ending}"
+    for endings in ("jpg jpeg jpe jfif png webp bmp dib gif", "tif tiff ppm pgm pbm pnm jp2 avif heic heif")
+    for ending in endings.split()
+)
+"""How the names of picture files end. What Pillow can't read of them is skipped by name rather than overlooked."""
+
+_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "DIB", "GIF", "TIFF", "PPM", "JPEG2000", "AVIF", "HEIF")
+
+_GREY = frozenset(("1", "L", "LA", "La", "I", "F", "I;16", "I;16L", "I;16B", "I;16N"))
+
+_ORIENTATION = 0x0112
+
+_UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+"""EXIF orientation -> what turns the picture upright."""
+
+_SHARP_ENOUGH = 4
+"""A JPEG is decoded at a fraction of its size only if that leaves this many times the pixels a side that are needed."""
+
+
+def is_picture_name(name: str) -> bool:
+    """Whether a file's name ends as names of pictures do."""
+    return os.path.splitext(name)[1].lower() in EXTENSIONS
+
+
+def open_picture(source: Path | bytes) -> Image.Image:
+    """A picture file, opened but not yet decoded."""
+    # Only formats of pictures: Pillow would hand others, such as EPS, to programs that run what the file says.
+    Image.init()
+    formats = [name for name in _FORMATS if name in Image.OPEN]
+    if (len(source) if isinstance(source, bytes) else source.stat().st_size) == 0:
+        raise ValueError("the file is empty")
+    try:
+        return Image.open(BytesIO(source) if isinstance(source, bytes) else source, formats=formats)
+    except UnidentifiedImageError as unknown:
+        raise ValueError("not a picture that Pillow can read") from unknown
+
+
+def read_header(image: Image.Image) -> Header:
+    """The upright size of a picture and whether it is grey, without decoding it."""
+    width, height = image.size
+    # Pillow gives the size of a TIFF upright already.
+    if image.format != "TIFF" and _orientation(image) >= 5:
+        width, height = height, width
+    return Header(width, height, image.mode in _GREY)
+
+
+def decode(image: Image.Image, preprocessing: Preprocessing) -> tuple[NDArray[np.uint8], bool]:
+    """The picture as (C, H, W), and whether it had to be enlarged."""
+    channels, height, width = preprocessing.shape
+    if image.format in ("JPEG", "MPO") and preprocessing.crop is None:
+        side = _SHARP_ENOUGH * max(height, width)
+        image.draft(None, (side, side))
+    upright = _upright(image)
+    eight_bit = _eight_bit(upright).convert("L" if channels == 1 else "RGB")
+    cut = _crop(eight_bit, preprocessing.crop, height, width)
+    enlarged = cut.width < width or cut.height < height
+    resized = cut if cut.size == (width, height) else cut.resize((width, height), Image.Resampling.BILINEAR)
+    array = np.asarray(resized)
+    return np.ascontiguousarray(array[None] if channels == 1 else array.transpose(2, 0, 1)), enlarged
+
+
+def _orientation(image: Image.Image) -> int:
+    try:
+        orientation = image.getexif().get(_ORIENTATION, 1)
+    except Exception:
+        # A picture with damaged EXIF data is still a picture; Pillow raises whatever the damage makes it trip over.
+        return 1
+    return orientation if isinstance(orientation, int) else 1
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    # The first frame of an animation; and a TIFF is turned, and its tag removed, as it is loaded.
+    image.load()
+    turn = _UPRIGHT.get(_orientation(image))
+    return image if turn is None else image.transpose(turn)
+
+
+def _eight_bit(image: Image.Image) -> Image.Image:
+    """Mode L or RGB, over white where the picture is transparent."""
+    if image.mode.startswith("I"):
+        return Image.fromarray(_from_integers(np.asarray(image)))
+    if image.mode == "F":
+        return Image.fromarray(_from_reals(np.asarray(image)))
+    if image.mode in ("RGBA", "RGBa", "LA", "La", "PA") or "transparency" in image.info:
+        opaque = image.convert("RGBA")
+        white = Image.new("RGBA", opaque.size, "white")
+        return Image.alpha_composite(white, opaque).convert("L" if image.mode in _GREY else "RGB")
+    return image.convert("L" if image.mode in _GREY else "RGB")
+
+
+def _from_integers(values: NDArray[np.generic]) -> NDArray[np.uint8]:
+    lowest, highest = int(values.min()), int(values.max())
+    if lowest < 0 or highest > 65535:
+        raise ValueError(f"its values lie in [{lowest}, {highest}]; 16-bit pictures have 0 to 65535")
+    return sixteen_to_eight(values)
+
+
+def sixteen_to_eight(values: NDArray[np.generic]) -> NDArray[np.uint8]:
+    """0..65535 to 0..255, rounded: 65535 = 255 * 257."""
+    return ((values.astype(np.int32) + 128) // 257).astype(np.uint8)
+
+
+def _from_reals(values: NDArray[np.generic]) -> NDArray[np.uint8]:
+    # Written so that NaN fails as well.
+    if not (values.min() >= 0 and values.max() <= 1):
+        raise ValueError(f"its values lie in [{values.min():g}, {values.max():g}]; real numbers must lie in [0, 1]")
+    return unit_to_eight(values)
+
+
+def unit_to_eight(values: NDArray[np.generic]) -> NDArray[np.uint8]:
+    """[0, 1] to 0..255, rounded."""
+    return np.rint(values.astype(np.float64) * 255).astype(np.uint8)
+
+
+def _crop(image: Image.Image, crop: int | None, height: int, width: int) -> Image.Image:
+    """The centred part of the picture that will be resized."""
+    if crop is None:
+        # The largest part with the shape of the result, in whole pixels.
+        scale = min(image.width / width, image.height / height)
+        part_width, part_height = max(round(scale * width), 1), max(round(scale * height), 1)
+    else:
+        part_width = part_height = min(crop, image.width, image.height)
+    left, top = (image.width - part_width) // 2, (image.height - part_height) // 2
+    if (part_width, part_height) == image.size:
+        return image
+    return image.crop((left, top, left + part_width, top + part_height))

@@ -1,0 +1,126 @@
+"""Pictures to train on: found, decoded once, kept on disk."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sqvae.data.cache import Entry, cache_folder, entry_key, find_entry, has_remains, make_entry
+from sqvae.data.collection import Found, Part, UnreadablePictureError
+from sqvae.data.content import Known, Progress, know, survey
+from sqvae.data.pictures import Pictures, PictureSets
+from sqvae.data.preprocessing import UNDECIDED, Preprocessing, resolve
+from sqvae.data.sources import opened
+from sqvae.data.splits import split
+from sqvae.data.wording import counted, listed
+
+_NAMED = 10
+"""How many pictures a note names one by one."""
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    pass
+
+
+def load(
+    source: str | Path,
+    preprocessing: Preprocessing = UNDECIDED,
+    *,
+    split_seed: int = 0,
+    strict: bool = False,
+    cache: str | Path | None = None,
+    progress: Progress | None = None,
+    multiple: int = 4,
+) -> PictureSets:
+    """Pictures to train on, to validate on and to test on.
+
+    They are decoded once into a file of the cache, which is mapped into memory. Where the source has no such sets they
+    are drawn, 80%, 10% and 10%.
+
+    Arguments:
+        source: a path (a folder, a .zip, .npy or .npz file, a set as it is downloaded), a name in ``DATASETS``, or
+            ``hf:OWNER/NAME`` for a data set of the Hugging Face hub.
+        preprocessing: how pictures become arrays, as far as it isn't to be decided from them.
+        split_seed: draws sets where the source has none.
+        strict: raise for the first picture that can't be read rather than leave it out and say so.
+        cache: the folder of decoded pictures; ``$SQVAE_CACHE``, or the user's cache folder, if None.
+        progress: called with what is being done, how many are done and how many there are.
+        multiple: what the sides of the result must be multiples of.
+    """
+    root = cache_folder(cache)
+    report = progress or _silent
+    with opened(source) as found:
+        wanted = preprocessing.over(found.preprocessing)
+        wanted.check_multiple(multiple)
+        known = know(root, found, report)
+        resolved, decisions = _resolve(wanted, known, found, multiple)
+        notes = [*found.notes, *_left_out(found), *decisions]
+        key = entry_key(known.content, resolved)
+        entry = find_entry(root, key)
+        if entry is None:
+            if has_remains(root, key):
+                notes.append("the cache of these pictures was damaged and has been made again")
+            entry = make_entry(root, key, found, resolved, strict=strict, progress=report)
+    _check(entry, source, strict)
+    rows = _rows(entry.parts)
+    sets = split(rows, entry.names, seed=split_seed, validation_is_last=found.validation_is_last)
+    # Pictures that were to be drawn from belong to no set yet; they are counted with those to train on.
+    skipped = {**entry.skipped, "train": entry.skipped.get("train", []) + entry.skipped.get("all", [])}
+
+    def pictures(part: Part, chosen: NDArray[np.int64]) -> Pictures:
+        return Pictures(entry.pictures, chosen, entry.names, tuple(skipped.get(part, [])))
+
+    return PictureSets(
+        pictures("train", sets.train),
+        pictures("validation", sets.validation),
+        pictures("test", sets.test),
+        resolved,
+        key,
+        (*notes, *_notes(entry), *sets.notes),
+    )
+
+
+def _resolve(wanted: Preprocessing, known: Known, found: Found, multiple: int) -> tuple[Preprocessing, list[str]]:
+    if wanted.resolved:
+        return wanted, []
+    surveyed = survey(known, found)
+    if surveyed is None:
+        # No picture can be read. Any shape will do to find out why.
+        return wanted.over(Preprocessing(multiple, channels=3)), []
+    return resolve(wanted, surveyed, multiple)
+
+
+def _left_out(found: Found) -> list[str]:
+    if "rest" not in found.parts:
+        return []
+    rest = found.parts["rest"]
+    names = [name for name, _ in rest.items()]
+    return [f"{counted(len(rest), 'picture')} outside the folders of the sets left out: {listed(names, 3)}"]
+
+
+def _check(entry: Entry, source: str | Path, strict: bool) -> None:
+    """Raise if there is nothing to train on, or anything missing where nothing may be."""
+    skipped = [one for ones in entry.skipped.values() for one in ones]
+    if strict and skipped:
+        raise UnreadablePictureError(skipped[0])
+    if not entry.parts.get("train", entry.parts.get("all")):
+        what = "to train on " if "train" in entry.parts else ""
+        raise ValueError(f"none of the pictures {what}in {source} can be read: {listed(skipped, 3)}")
+
+
+def _notes(entry: Entry) -> list[str]:
+    skipped = [one for ones in entry.skipped.values() for one in ones]
+    notes = []
+    if skipped:
+        notes.append(f"{counted(len(skipped), 'picture')} can't be read and left out: {listed(skipped, _NAMED)}")
+    if entry.enlarged:
+        _, _, height, width = entry.shape
+        notes.append(f"{counted(entry.enlarged, 'picture')} smaller than {width}x{height} enlarged")
+    return notes
+
+
+def _rows(parts: Mapping[Part, int]) -> dict[Part, NDArray[np.int64]]:
+    """The rows of each part, which follow each other."""
+    ends = np.cumsum(list(parts.values()))
+    return {part: np.arange(end - number, end) for (part, number), end in zip(parts.items(), ends, strict=True)}

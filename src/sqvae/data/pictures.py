@@ -1,0 +1,121 @@
+"""Decoded pictures, in a file that is mapped into memory."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sqvae.data.collection import Skipped
+from sqvae.data.preprocessing import Preprocessing
+
+
+class Pictures:
+    """Pictures of one shape, in a file that is mapped into memory, so that they may be more than memory holds.
+
+    Arguments:
+        file: uint8 (M, C, H, W), as .npy.
+        rows: (N,), which of the file's pictures these are.
+        names: (M), of the file's pictures.
+        skipped: pictures that are missing here because they could not be read.
+    """
+
+    def __init__(
+        self, file: Path, rows: NDArray[np.int64], names: Sequence[str], skipped: tuple[Skipped, ...] = ()
+    ) -> None:
+        self.skipped = skipped
+        self._file = file
+        self._rows = rows
+        self._all_names = names
+        self._pictures = _map(file)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(C, H, W)"""
+        channels, height, width = self._pictures.shape[1:]
+        return channels, height, width
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """One for each picture: its path in the folder, or its place in the array."""
+        return _Names(self._all_names, self._rows)
+
+    def take(self, indices: Tensor | Sequence[int] | slice) -> Tensor:  # (B,) -> (B, C, H, W)
+        """Some of the pictures as uint8, in a tensor of their own."""
+        if isinstance(indices, slice):
+            chosen = self._rows[indices]
+        else:
+            asked = np.asarray(indices)
+            if asked.ndim != 1 or (asked.size and asked.dtype.kind not in "iu"):
+                raise TypeError(
+                    f"indices must be whole numbers, (B,), or a slice; got {asked.dtype} of shape {asked.shape}"
+                )
+            outside = (asked < -len(self)) | (asked >= len(self))
+            if outside.any():
+                raise IndexError(f"index {asked[outside][0]} is out of range: there are {len(self)} pictures")
+            chosen = self._rows[asked.astype(np.int64)]
+        return torch.from_numpy(np.array(self._pictures[chosen]))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} of {'x'.join(map(str, self.shape))})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The mapping would travel to another process as all of its bytes.
+        return {name: value for name, value in self.__dict__.items() if name != "_pictures"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._pictures = _map(self._file)
+
+
+@dataclass(frozen=True)
+class PictureSets:
+    """What to train on, to validate on and to test on."""
+
+    train: Pictures
+    validation: Pictures
+    test: Pictures
+    preprocessing: Preprocessing
+    """With nothing left to decide."""
+    key: str
+    """Of the pictures' content and their preprocessing: equal only for equal pictures."""
+    notes: tuple[str, ...]
+    """What was decided and what was left out, in sentences for the person who asked."""
+
+
+class _Names(Sequence[str]):
+    """The names of some rows, without a copy of the list for each set."""
+
+    def __init__(self, names: Sequence[str], rows: NDArray[np.int64]) -> None:
+        self._names = names
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self._names[row] for row in self._rows[index]]
+        return self._names[int(self._rows[index])]
+
+    def __iter__(self) -> Iterator[str]:
+        return (self._names[row] for row in self._rows)
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+
+def _map(file: Path) -> NDArray[np.uint8]:
+    pictures: NDArray[np.uint8] = np.load(file, mmap_mode="r", allow_pickle=False)
+    return pictures

@@ -1,0 +1,162 @@
+"""How a picture becomes an array: what a person asks for, and what is decided from the data where they don't say."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral
+
+DEFAULT_SIZE = 64
+"""The side of the result where pictures have different sizes, or one that is too large to train on by default."""
+
+LARGEST_KEPT = 256
+"""The longest side that pictures of one size keep without being asked."""
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """How a picture becomes an array.
+
+    The picture is turned upright, cropped around its centre, resized (bilinear, antialiased) and brought to the number
+    of channels. ``size`` and ``channels`` may be None: then :func:`sqvae.data.load` decides them from the data.
+    """
+
+    size: int | tuple[int, int] | None = None
+    """The side of the square result, or its (height, width)."""
+    crop: int | None = None
+    """The side of a square that is cut from the centre of the original first; of a smaller picture, as much as it has.
+    None: the largest centred part that has the shape of the result, which for a square is the largest square."""
+    channels: int | None = None
+    """1 or 3."""
+
+    def __post_init__(self) -> None:
+        if self.size is not None:
+            sides = tuple(self.size) if isinstance(self.size, list | tuple) else (self.size,)
+            if len(sides) not in (1, 2) or not all(_is_side(side) for side in sides):
+                raise ValueError(f"size must be a whole number > 0, or (height, width), got {self.size!r}")
+            # One spelling of one thing: a square is an int, and lists, which JSON has, are tuples.
+            square = len(set(sides)) == 1
+            object.__setattr__(self, "size", int(sides[0]) if square else tuple(map(int, sides)))
+        if self.crop is not None and not _is_side(self.crop):
+            raise ValueError(f"crop must be a whole number > 0, or None, got {self.crop!r}")
+        if self.channels not in (None, 1, 3):
+            raise ValueError(f"channels must be 1 or 3, or None to decide from the data, got {self.channels!r}")
+
+    @property
+    def resolved(self) -> bool:
+        """Whether nothing is left to decide."""
+        return self.size is not None and self.channels is not None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(C, H, W) of the result."""
+        if self.size is None or self.channels is None:
+            raise ValueError(f"size and channels must be known, got {self}; sqvae.data.load decides them from the data")
+        height, width = (self.size, self.size) if isinstance(self.size, int) else self.size
+        return self.channels, height, width
+
+    def over(self, defaults: "Preprocessing") -> "Preprocessing":
+        """This, and the defaults where this does not say."""
+        return Preprocessing(
+            defaults.size if self.size is None else self.size,
+            defaults.crop if self.crop is None else self.crop,
+            defaults.channels if self.channels is None else self.channels,
+        )
+
+    def check_multiple(self, multiple: int) -> None:
+        """Raise if a side of the result is not a multiple of what the network divides it by."""
+        if self.size is None:
+            return
+        sides = (self.size,) if isinstance(self.size, int) else self.size
+        if any(side % multiple for side in sides):
+            up = " x ".join(str(-(-side // multiple) * multiple) for side in sides)
+            raise ValueError(
+                f"size is {' x '.join(map(str, sides))}, but the network halves pictures until a side is divided by "
+                f"{multiple}: pass a multiple of {multiple}; the next one up is {up}"
+            )
+
+
+UNDECIDED = Preprocessing()
+"""Everything is decided from the data."""
+
+
+def _is_side(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) > 0
+
+
+@dataclass(frozen=True)
+class Header:
+    """What can be known about a picture without decoding it."""
+
+    width: int
+    height: int
+    grey: bool
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What can be known about many pictures without decoding them."""
+
+    sizes: int
+    """How many different sizes there are."""
+    smallest: tuple[int, int]
+    """(width, height) of the smallest area."""
+    largest: tuple[int, int]
+    """(width, height) of the largest area."""
+    grey: bool
+    """Whether every picture to train on is grey."""
+
+    @classmethod
+    def of(cls, training: Iterable[Header], others: Iterable[Header]) -> "Survey | None":
+        """From the headers of the pictures to train on, and of the others; None if there is no header at all."""
+        sizes: set[tuple[int, int]] = set()
+        grey = True
+        for header in training:
+            sizes.add((header.width, header.height))
+            grey = grey and header.grey
+        sizes.update((header.width, header.height) for header in others)
+        if not sizes:
+            return None
+        by_area = sorted(sizes, key=lambda size: (size[0] * size[1], size))
+        return cls(len(sizes), by_area[0], by_area[-1], grey)
+
+
+def resolve(wanted: Preprocessing, survey: Survey, multiple: int) -> tuple[Preprocessing, list[str]]:
+    """What is wanted with nothing left to decide, and sentences that say what was decided."""
+    notes: list[str] = []
+    channels, size = wanted.channels, wanted.size
+    if channels is None:
+        channels = 1 if survey.grey else 3
+    if size is None:
+        size, notes = _decide_size(survey, wanted.crop, multiple)
+    return Preprocessing(size, wanted.crop, channels), notes
+
+
+def _decide_size(survey: Survey, crop: int | None, multiple: int) -> tuple[int | tuple[int, int], list[str]]:
+    width, height = survey.largest
+    if crop is not None:
+        width = height = min(crop, *survey.smallest)
+    larger = "pass --set data.size=128 for larger ones"
+    if survey.sizes > 1 and crop is None:
+        side = _multiple_below(DEFAULT_SIZE, multiple)
+        return side, [
+            f"pictures have {survey.sizes} sizes, from {_times(survey.smallest)} to {_times(survey.largest)}: each is "
+            f"cropped to its centre square and resized to {side}x{side}; {larger}"
+        ]
+    if max(width, height) > LARGEST_KEPT:
+        side = _multiple_below(DEFAULT_SIZE, multiple)
+        return side, [
+            f"pictures are {width}x{height}: each is cropped to its centre square and resized to {side}x{side}; "
+            f"{larger}"
+        ]
+    kept = _multiple_below(width, multiple), _multiple_below(height, multiple)
+    notes = []
+    if kept != (width, height):
+        notes = [f"pictures are {width}x{height}, and sides must be multiples of {multiple}: resized to {_times(kept)}"]
+    return (kept[1], kept[0]), notes
+
+
+def _multiple_below(side: int, multiple: int) -> int:
+    return max(side // multiple, 1) * multiple
+
+
+def _times(size: tuple[int, int]) -> str:
+    return f"{size[0]}x{size[1]}"

@@ -1,0 +1,169 @@
+"""NumPy's own files: .npy with one array of pictures, .npz with several or one."""
+
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+from zipfile import BadZipFile, ZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sqvae.data.collection import Block, Collection, File, Found, Part, Reader, Rows
+from sqvae.data.decoding import sixteen_to_eight, unit_to_eight
+from sqvae.data.preprocessing import Header
+from sqvae.data.readers.folder import SPLIT_NAMES
+
+_LAYOUTS = "(N, height, width), (N, height, width, channels) or (N, channels, height, width), with 1 or 3 channels"
+
+
+class _Layout:
+    """What the axes and the numbers of an array mean."""
+
+    def __init__(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.name = name
+        self.dtype = dtype
+        given = f"{name} holds {dtype} of shape {shape}"
+        if len(shape) not in (3, 4) or (len(shape) == 4 and not {shape[1], shape[3]} & {1, 3}):
+            raise ValueError(f"{given}; pictures are {_LAYOUTS}")
+        if len(shape) == 3 and shape[2] in (1, 3):
+            raise ValueError(f"{given}, which looks like one picture; pictures are {_LAYOUTS}: add a first axis")
+        if 0 in shape:
+            raise ValueError(f"{given}: there is no picture in it")
+        if dtype.kind not in "fb" and dtype not in (np.uint8, np.uint16):
+            raise ValueError(
+                f"{given}; pictures are uint8, uint16, bool, or real numbers in [0, 1]: "
+                "if its values lie in 0 to 255, save it with .astype(numpy.uint8)"
+            )
+        self.number = shape[0]
+        # Where both ends could be channels, they are last, as pictures come from most libraries.
+        self.channel_first = len(shape) == 4 and shape[3] not in (1, 3)
+        height, width = shape[2:] if self.channel_first else shape[1:3]
+        channels = 1 if len(shape) == 3 else shape[1] if self.channel_first else shape[3]
+        self.header = Header(width, height, grey=channels == 1)
+
+    def check_range(self, rows: Iterable[NDArray[Any]]) -> None:
+        """Raise if real numbers are not in [0, 1]."""
+        if self.dtype.kind != "f":
+            return
+        lowest, highest, unknown = np.inf, -np.inf, False
+        for row in rows:
+            lowest, highest = min(lowest, float(np.nanmin(row))), max(highest, float(np.nanmax(row)))
+            unknown = unknown or bool(np.isnan(row).any())
+        if unknown or lowest < 0 or highest > 1:
+            raise ValueError(
+                f"{self.name} holds real numbers in [{lowest:g}, {highest:g}]{' and NaN' if unknown else ''}, "
+                "but they must lie in [0, 1]: scale them, or save pictures as uint8"
+            )
+
+    def picture(self, row: NDArray[Any]) -> NDArray[np.uint8]:  # (...) -> (H, W) or (H, W, 3)
+        if self.dtype.kind == "f":
+            row = unit_to_eight(row)
+        elif self.dtype.kind == "b":
+            row = row.astype(np.uint8) * 255
+        elif self.dtype == np.uint16:
+            row = sixteen_to_eight(row)
+        if self.channel_first:
+            row = row.transpose(1, 2, 0)
+        return np.ascontiguousarray(row[..., 0] if row.ndim == 3 and row.shape[2] == 1 else row)
+
+
+def _collection(layout: _Layout, file: Path, name: str, raw: Callable[[], Iterator[NDArray[Any]]]) -> Rows:
+    def rows() -> Iterator[NDArray[np.uint8]]:
+        # All of it before any of it: an array in the wrong range is a mistake, not a picture to skip.
+        layout.check_range(raw())
+        return map(layout.picture, raw())
+
+    return Rows(lambda: [Block(name, lambda: layout.number, rows)], [File(file.name, file)], layout.header)
+
+
+def _open_npy(path: Path) -> Found:
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError) as broken:
+        if isinstance(broken, PermissionError):
+            raise
+        raise ValueError(f"{path} is not an array of numbers that can be read without pickle ({broken})") from broken
+    layout = _Layout(str(path), array.shape, array.dtype)
+    return Found({"all": _collection(layout, path, path.stem, lambda: iter(array))})
+
+
+def _open_npz(path: Path) -> Found:
+    try:
+        with ZipFile(path) as archive:
+            names = [name[: -len(".npy")] for name in archive.namelist() if name.endswith(".npy")]
+            shapes = {name: _read_header(path, archive, name) for name in names}
+    except (BadZipFile, zlib.error, EOFError) as broken:
+        raise ValueError(f"{path} is not a whole .npz file ({broken}): save it again") from broken
+    chosen: dict[Part, str] = {}
+    for name in names:
+        part = SPLIT_NAMES.get(re.sub(r"^(x|images)_|_(x|images)$", "", name.lower()))
+        if part is not None:
+            chosen.setdefault(part, name)
+    notes: tuple[str, ...] = ()
+    if "train" not in chosen:
+        pictures = [name for name in names if len(shapes[name][0]) in (3, 4)] if len(names) > 1 else names
+        if len(pictures) != 1:
+            raise ValueError(
+                f"{path} holds the arrays {', '.join(names) or '(none)'}; expected one array of pictures, or arrays "
+                "named train, validation (or val) and test (or x_train, x_val and x_test)"
+            )
+        chosen = {"all": pictures[0]}
+    left = [name for name in names if name not in chosen.values()]
+    if left:
+        notes = (f"of {path.name} only {', '.join(chosen.values())} is read, and not {', '.join(left)}",)
+    parts: dict[Part, Collection] = {}
+    for part, name in chosen.items():
+        layout = _Layout(f"{path}[{name}]", *shapes[name])
+        parts[part] = _collection(layout, path, name, partial(_rows_of_npz, path, name))
+    return Found(parts, notes=notes)
+
+
+def _read_header(path: Path, archive: ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    with archive.open(f"{name}.npy") as member:
+        shape, _, dtype = _start_of_array(path, name, member)
+    return shape, dtype
+
+
+def _start_of_array(path: Path, name: str, member: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    try:
+        version = np.lib.format.read_magic(member)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, by_columns, dtype = read(member)
+    except ValueError as broken:
+        raise ValueError(f"{path}[{name}] is not an array ({broken}): save it again") from broken
+    if dtype.hasobject:
+        raise ValueError(f"{path}[{name}] holds Python objects, which only pickle could read: save it as numbers")
+    return shape, by_columns, dtype
+
+
+def _rows_of_npz(path: Path, name: str) -> Iterator[NDArray[Any]]:
+    """One after the other, so that an array larger than memory is no trouble."""
+    try:
+        with ZipFile(path) as archive, archive.open(f"{name}.npy") as member:
+            shape, by_columns, dtype = _start_of_array(path, name, member)
+            if by_columns:
+                yield from np.load(path, allow_pickle=False)[name]
+                return
+            size = dtype.itemsize * int(np.prod(shape[1:]))
+            for index in range(shape[0]):
+                row = member.read(size)
+                if len(row) < size:
+                    raise EOFError(f"it ends in row {index} of {shape[0]}")
+                yield np.frombuffer(row, dtype).reshape(shape[1:])
+    except (BadZipFile, zlib.error, EOFError) as broken:
+        raise ValueError(f"{path}[{name}] is not whole ({broken}): save it again") from broken
+
+
+def _is_npy(path: Path) -> bool:
+    return path.is_file() and path.suffix.lower() == ".npy"
+
+
+def _is_npz(path: Path) -> bool:
+    return path.is_file() and path.suffix.lower() == ".npz"
+
+
+NPY = Reader("npy", "a .npy file", _is_npy, _open_npy)
+NPZ = Reader("npz", "a .npz file", _is_npz, _open_npz)

@@ -1,0 +1,185 @@
+"""CIFAR-10 as it is downloaded: pickled or binary batches, packed or unpacked; or as lossless mosaics."""
+
+import io
+import os
+import pickle
+import re
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from sqvae.data.collection import Block, Collection, File, Found, Part, Reader, Rows
+from sqvae.data.decoding import open_picture
+from sqvae.data.preprocessing import Header, Preprocessing
+
+_SIDE = 32
+_RECORD = 3 * _SIDE * _SIDE
+_HEADER = Header(_SIDE, _SIDE, grey=False)
+
+_BATCH = re.compile(r"(?P<stem>data_batch_[1-9]|test_batch)(?P<kind>\.bin|\.webp|)")
+_PREFERRED = ("", ".bin", ".webp")
+_SUBFOLDERS = (".", "cifar-10-batches-py", "cifar-10-batches-bin")
+_ARCHIVES = ("cifar-10-python.tar.gz", "cifar-10-binary.tar.gz")
+
+Pixels = NDArray[np.uint8]  # (N, 32, 32, 3)
+
+
+class _NumbersOnly(pickle.Unpickler):
+    """Reads the arrays in a pickle, and refuses whatever else it names, because a pickle may name any function."""
+
+    _ALLOWED = frozenset(
+        (module, name)
+        for name, modules in {
+            "_reconstruct": ("numpy.core.multiarray", "numpy._core.multiarray"),
+            "ndarray": ("numpy",),
+            "dtype": ("numpy",),
+        }.items()
+        for module in modules
+    )
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in self._ALLOWED:
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}, and a batch holds arrays only")
+        if name == "_reconstruct":
+            # NumPy has moved it; the object itself knows where it is now.
+            return np.empty(0).__reduce__()[0]
+        return getattr(np, name)
+
+
+def _from_pickle(content: bytes) -> Pixels:
+    batch = _NumbersOnly(io.BytesIO(content), encoding="bytes").load()
+    pixels = batch.get(b"data", batch.get("data")) if isinstance(batch, dict) else None
+    if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.shape[1:] != (_RECORD,):
+        raise ValueError(f"it holds no uint8 array 'data' of shape (N, {_RECORD})")
+    return pixels.reshape(-1, 3, _SIDE, _SIDE).transpose(0, 2, 3, 1)
+
+
+def _from_binary(content: bytes) -> Pixels:
+    if len(content) % (1 + _RECORD):
+        raise ValueError(f"its {len(content)} bytes are not a whole number of records of {1 + _RECORD}")
+    records = np.frombuffer(content, np.uint8).reshape(-1, 1 + _RECORD)
+    return records[:, 1:].reshape(-1, 3, _SIDE, _SIDE).transpose(0, 2, 3, 1)
+
+
+def _from_mosaic(content: bytes) -> Pixels:
+    with open_picture(content) as image:
+        mosaic = np.asarray(image.convert("RGB"))
+    rows, columns = mosaic.shape[0] // _SIDE, mosaic.shape[1] // _SIDE
+    if mosaic.shape[:2] != (rows * _SIDE, columns * _SIDE):
+        raise ValueError(f"a mosaic's sides are multiples of {_SIDE}, and not {mosaic.shape[1]}x{mosaic.shape[0]}")
+    tiles = mosaic.reshape(rows, _SIDE, columns, _SIDE, 3).transpose(0, 2, 1, 3, 4)
+    return tiles.reshape(-1, _SIDE, _SIDE, 3)
+
+
+_DECODERS: dict[str, Callable[[bytes], Pixels]] = {"": _from_pickle, ".bin": _from_binary, ".webp": _from_mosaic}
+
+
+def _decode(where: str, kind: str, content: bytes) -> Pixels:
+    try:
+        return _DECODERS[kind](content)
+    except Exception as broken:
+        # What a damaged pickle raises depends on the damage.
+        raise ValueError(f"{where} is not a batch of CIFAR-10 ({broken}): download it again") from broken
+
+
+def _batches_in(folder: Path) -> dict[str, Path]:
+    """The batches in a folder by their names, of one kind if there are several."""
+    # Names rather than paths: this is asked of every folder, and some hold a million pictures.
+    names = os.listdir(folder) if folder.is_dir() else []
+    batches = sorted((named["stem"], named["kind"]) for named in map(_BATCH.fullmatch, names) if named)
+    for kind in _PREFERRED:
+        found = {stem: folder / f"{stem}{kind}" for stem, its_kind in batches if its_kind == kind}
+        if any(stem.startswith("data_batch") for stem in found):
+            return found
+    return {}
+
+
+def _find(path: Path) -> dict[str, Path] | Path | None:
+    """The batches, or the archive that holds them."""
+    if path.is_file():
+        return path if path.name in _ARCHIVES else None
+    for subfolder in _SUBFOLDERS:
+        if found := _batches_in(path / subfolder):
+            return found
+    return next((path / name for name in _ARCHIVES if (path / name).is_file()), None)
+
+
+def _recognises(path: Path) -> bool:
+    return _find(path) is not None
+
+
+def _open(path: Path) -> Found:
+    found = _find(path)
+    parts = _from_archive(found) if isinstance(found, Path) else _from_folder(found or {})
+    return Found(parts, Preprocessing(size=_SIDE, channels=3), validation_is_last=True)
+
+
+def _from_folder(batches: dict[str, Path]) -> dict[Part, Collection]:
+    parts: dict[Part, list[Path]] = {}
+    for stem, path in batches.items():
+        parts.setdefault("test" if stem == "test_batch" else "train", []).append(path)
+    return {
+        part: Rows(partial(_blocks, paths), [File(path.name, path) for path in paths], _HEADER)
+        for part, paths in parts.items()
+    }
+
+
+def _blocks(paths: list[Path]) -> list[Block]:
+    return [Block(path.stem, partial(_number, path), partial(_read, path)) for path in paths]
+
+
+def _read(path: Path) -> Pixels:
+    return _decode(str(path), path.suffix, path.read_bytes())
+
+
+def _number(path: Path) -> int:
+    if path.suffix == ".bin":
+        return path.stat().st_size // (1 + _RECORD)
+    if path.suffix == ".webp":
+        with Image.open(path) as image:
+            return (image.width // _SIDE) * (image.height // _SIDE)
+    return len(_read(path))
+
+
+def _from_archive(archive: Path) -> dict[Part, Collection]:
+    starts: dict[Part, str] = {"train": "data_batch", "test": "test_batch"}
+    files = [File(archive.name, archive)]
+    return {part: Rows(partial(_unpack, archive, start), files, _HEADER) for part, start in starts.items()}
+
+
+def _unpack(archive: Path, start: str) -> list[Block]:
+    """The batches whose names begin in one way.
+
+    They don't lie in order in the archive, and a packed file can only be read from its beginning, so all of them are
+    held in memory: 150 MB to train on.
+    """
+    try:
+        batches = sorted(_members(archive, start))
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as broken:
+        raise ValueError(f"{archive} can't be unpacked ({broken}): download it again") from broken
+    if not batches:
+        raise ValueError(f"{archive} holds no file whose name begins with {start}: download it again")
+    decoded = [(stem, _decode(f"{stem} in {archive}", kind, content)) for stem, kind, content in batches]
+    return [Block(stem, pixels.__len__, partial(iter, pixels)) for stem, pixels in decoded]
+
+
+def _members(archive: Path, start: str) -> Iterator[tuple[str, str, bytes]]:
+    with tarfile.open(archive) as unpacked:
+        for member in unpacked:
+            named = _BATCH.fullmatch(Path(member.name).name)
+            if named and named["stem"].startswith(start) and member.isfile():
+                file = unpacked.extractfile(member)
+                assert file is not None  # members that are files can be read
+                with closing(file):
+                    yield named["stem"], named["kind"], file.read()
+
+
+CIFAR10 = Reader("cifar10", "CIFAR-10 as it is downloaded", _recognises, _open)

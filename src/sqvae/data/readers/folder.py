@@ -1,0 +1,138 @@
+"""Folders of pictures, at any depth, with or without subfolders that say what they are for."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
+
+from sqvae.data.collection import Found, Part, PictureFiles, Reader
+from sqvae.data.decoding import EXTENSIONS, is_picture_name
+from sqvae.data.wording import counted, listed
+
+SPLIT_NAMES: dict[str, Part] = {
+    "train": "train",
+    "training": "train",
+    "val": "validation",
+    "valid": "validation",
+    "validation": "validation",
+    "dev": "validation",
+    "test": "test",
+    "testing": "test",
+}
+"""What a folder's name, in small letters, says that its pictures are for."""
+
+_DIGITS = re.compile("([0-9]+)")
+
+_CLUTTER = frozenset(("__MACOSX", "@eaDir", "$RECYCLE.BIN", "Thumbs.db", "desktop.ini"))
+"""What operating systems leave in folders."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The names of the files in a folder or an archive, with ``/`` between their parts, in natural order."""
+
+    pictures: Sequence[str]
+    others: Sequence[str]
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> "Listing":
+        visible = sorted((name for name in names if not is_clutter(name)), key=natural)
+        kinds: tuple[list[str], list[str]] = ([], [])
+        for name in visible:
+            kinds[is_picture_name(name)].append(name)
+        return cls(pictures=kinds[True], others=kinds[False])
+
+    def check(self, where: Path) -> None:
+        """Raise if there is no picture."""
+        if self.pictures:
+            return
+        kinds = Counter(PurePosixPath(name).suffix.lower() or "without an extension" for name in self.others)
+        found = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common(5))
+        raise ValueError(
+            f"no pictures in {where}: found {counted(len(self.others), 'file')}{f' ({found})' if found else ''}. "
+            f"The names of pictures end in {', '.join(sorted(EXTENSIONS))}"
+        )
+
+    def notes(self) -> tuple[str, ...]:
+        if not self.others:
+            return ()
+        number = len(self.others)
+        return (f"{counted(number, 'file')} without a picture's extension left alone: {listed(self.others, 3)}",)
+
+    def parts(self) -> dict[Part, list[str]]:
+        """The pictures by what they are for, if the uppermost folders that differ have such names."""
+        names = [name.split("/") for name in self.pictures]
+        # Archives often hold one folder that holds everything.
+        lowest, highest = min(parts[:-1] for parts in names), max(parts[:-1] for parts in names)
+        depth = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(lowest, highest, strict=False)))
+        parts: dict[Part, list[str]] = {}
+        for name, folders in zip(self.pictures, names, strict=True):
+            heading = folders[depth].lower() if len(folders) > depth + 1 else ""
+            parts.setdefault(SPLIT_NAMES.get(heading, "rest"), []).append(name)
+        if "train" not in parts or len(parts) == 1:
+            return {"all": list(self.pictures)}
+        return parts
+
+
+def natural(name: str) -> tuple[object, ...]:
+    """A key that sorts names as people do, 2 before 10, folder by folder."""
+    folders = []
+    for folder in name.split("/"):
+        # Text and numbers alternate, so that like is compared with like.
+        pieces = _DIGITS.split(folder.lower())
+        folders.append(tuple(int(piece) if index % 2 else piece for index, piece in enumerate(pieces)))
+    return (*folders, ()), name
+
+
+def is_clutter(name: str) -> bool:
+    """Whether a file, or a folder that it is in, is hidden or an operating system's own."""
+    return any(part.startswith(".") or part in _CLUTTER for part in name.split("/"))
+
+
+def files_below(folder: Path) -> tuple[list[str], list[str]]:
+    """The names of all ordinary files below a folder that aren't clutter, and of the folders that can't be read."""
+    names: list[str] = []
+    closed: list[str] = []
+    above = frozenset[tuple[int, int]]()
+    pending = [(folder, "", above)]
+    while pending:
+        current, prefix, above = pending.pop()
+        try:
+            here = current.stat()
+            with os.scandir(current) as reading:
+                entries = list(reading)
+        except OSError:
+            if not prefix:
+                raise
+            closed.append(prefix)
+            continue
+        # A link may lead to a folder that holds it.
+        within = above | {(here.st_dev, here.st_ino)}
+        for entry in entries:
+            if is_clutter(entry.name):
+                continue
+            if entry.is_dir():
+                target = os.stat(entry.path)
+                if (target.st_dev, target.st_ino) not in within:
+                    pending.append((Path(entry.path), f"{prefix}{entry.name}/", within))
+            elif entry.is_file() or entry.is_symlink():
+                # A link that leads nowhere is named among the skipped; a pipe would be waited on for ever.
+                names.append(prefix + entry.name)
+    return names, closed
+
+
+def _open(folder: Path) -> Found:
+    names, closed = files_below(folder)
+    listing = Listing.of(names)
+    listing.check(folder)
+    notes = list(listing.notes())
+    if closed:
+        notes.append(f"{counted(len(closed), 'folder')} can't be read and left out: {listed(closed, 3)}")
+    collections = {part: PictureFiles.in_folder(folder, pictures) for part, pictures in listing.parts().items()}
+    return Found(collections, notes=tuple(notes))
+
+
+FOLDER = Reader("folder", "a folder of pictures", Path.is_dir, _open)

@@ -1,0 +1,37 @@
+"""Zip files of pictures, read where they lie: nothing is extracted to disk."""
+
+from pathlib import Path
+from zipfile import BadZipFile, ZipFile, is_zipfile
+
+from sqvae.data.collection import File, Found, PictureFiles, Reader
+from sqvae.data.readers.folder import Listing
+
+
+def open_zip(path: Path) -> ZipFile:
+    """The archive, or an error that names it."""
+    try:
+        return ZipFile(path)
+    except BadZipFile as broken:
+        raise ValueError(f"{path} is not a whole zip file ({broken}): download or make it again") from broken
+
+
+def _recognises(path: Path) -> bool:
+    return path.is_file() and (path.suffix.lower() == ".zip" or (not path.suffix and is_zipfile(path)))
+
+
+def _open(path: Path) -> Found:
+    archive = open_zip(path)
+    try:
+        listing = Listing.of([entry.filename for entry in archive.infolist() if not entry.is_dir()])
+        listing.check(path)
+    except BaseException:
+        archive.close()
+        raise
+    collections = {
+        part: PictureFiles(pictures, archive.read, [File(path.name, path)])
+        for part, pictures in listing.parts().items()
+    }
+    return Found(collections, notes=listing.notes(), close=archive.close)
+
+
+ZIP = Reader("zip", "a zip file of pictures", _recognises, _open)

@@ -1,0 +1,66 @@
+"""From what a person names to the pictures that are there."""
+
+import difflib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from sqvae.data.catalogue import DATASETS, folder_of
+from sqvae.data.collection import Found, Reader
+from sqvae.data.readers import READERS
+from sqvae.data.readers.demo import open_demo
+from sqvae.data.readers.hub import open_hub
+
+HUB = "hf:"
+"""What the name of a data set of the Hugging Face hub begins with."""
+
+
+@contextmanager
+def opened(source: str | Path) -> Iterator[Found]:
+    """What is found at a path or under a name, with its files let go of in the end."""
+    found = _open(source)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def _open(source: str | Path) -> Found:
+    name = str(source)
+    if name.startswith(HUB):
+        return open_hub(name.removeprefix(HUB))
+    # A name in the list means the set even if a folder here is called so; ./mnist is the folder.
+    if isinstance(source, str) and name in DATASETS:
+        return _open_named(name)
+    path = Path(source).expanduser()
+    if not path.exists():
+        raise FileNotFoundError(_unknown(name))
+    for reader in READERS:
+        if reader.recognises(path):
+            return reader.open(path)
+    raise ValueError(f"{path} is none of: {'; '.join(reader.description for reader in READERS)}")
+
+
+def _open_named(name: str) -> Found:
+    dataset = DATASETS[name]
+    if dataset.reader is None:
+        return open_demo()
+    folder = folder_of(name)
+    reader: Reader = next(reader for reader in READERS if reader.name == dataset.reader)
+    if not reader.recognises(folder):
+        raise FileNotFoundError(
+            f"{folder} does not hold {name} as it is published: it must hold {dataset.layout}, from {dataset.origin}. "
+            f"To use the pictures that are there, pass --data {folder}"
+        )
+    found = reader.open(folder)
+    return replace(found, preprocessing=dataset.preprocessing)
+
+
+def _unknown(name: str) -> str:
+    near = difflib.get_close_matches(name.lower(), DATASETS, n=1)
+    return (
+        f"{name} is neither a path that exists nor the name of a data set"
+        f"{f'; did you mean {near[0]}?' if near else '.'} The names are {', '.join(DATASETS)}, and "
+        f"{HUB}OWNER/NAME for a data set of the Hugging Face hub"
+    )

@@ -1,0 +1,107 @@
+"""Pictures to encode: read once, in order, a few ahead, and not kept."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sqvae.data.catalogue import DATASETS
+from sqvae.data.collection import Decoded, Skipped, UnreadablePictureError, decode_all
+from sqvae.data.decoding import is_picture_name
+from sqvae.data.preprocessing import Preprocessing
+from sqvae.data.sources import HUB, opened
+
+
+def stream(
+    inputs: Sequence[str | Path],
+    preprocessing: Preprocessing,
+    *,
+    batch: int,
+    strict: bool = False,
+    on_skip: Callable[[Skipped], None],
+) -> Iterator[tuple[list[str], Tensor]]:  # -> names, (B, C, H, W)
+    """All pictures of the inputs, in order, as uint8 in batches with their names; the last batch may be smaller.
+
+    A picture's name is its path from the folder that all inputs have in common, so that no two have the same; from the
+    input itself if there is one. The sets of an input that has sets follow each other: train, validation, test, others.
+
+    Arguments:
+        inputs: whatever :func:`sqvae.data.load` takes, and single pictures.
+        preprocessing: with nothing left to decide.
+        batch: the number of pictures in a batch.
+        strict: raise for the first picture that can't be read.
+        on_skip: called with each picture that can't be read, if not strict.
+    """
+    if batch < 1:
+        raise ValueError(f"batch must be at least 1, got {batch}")
+    shape = preprocessing.shape
+    return _batches(_outcomes(inputs, preprocessing), shape, batch, strict, on_skip)
+
+
+def count(inputs: Sequence[str | Path]) -> int:
+    """How many pictures :func:`stream` will try to read; looks at names and headers only, where a format has them."""
+    total = 0
+    for source in inputs:
+        with opened(source) as found:
+            total += sum(len(collection) for _, collection in found.in_order())
+    return total
+
+
+def _batches(
+    outcomes: Iterator[Decoded | Skipped],
+    shape: tuple[int, int, int],
+    batch: int,
+    strict: bool,
+    on_skip: Callable[[Skipped], None],
+) -> Iterator[tuple[list[str], Tensor]]:
+    names: list[str] = []
+    pictures = np.empty((batch, *shape), np.uint8)
+    for outcome in outcomes:
+        if isinstance(outcome, Skipped):
+            if strict:
+                raise UnreadablePictureError(outcome)
+            on_skip(outcome)
+            continue
+        pictures[len(names)] = outcome.pixels
+        names.append(outcome.name)
+        if len(names) == batch:
+            yield names, torch.from_numpy(pictures)
+            names, pictures = [], np.empty((batch, *shape), np.uint8)
+    if names:
+        yield names, torch.from_numpy(pictures[: len(names)].copy())
+
+
+def _outcomes(inputs: Sequence[str | Path], preprocessing: Preprocessing) -> Iterator[Decoded | Skipped]:
+    for source, prefix in zip(inputs, _prefixes(inputs), strict=True):
+        with opened(source) as found:
+            for _, collection in found.in_order():
+                # Closed at once if the caller stops early, before the archive that its threads read is.
+                with closing(decode_all(collection, preprocessing)) as outcomes:
+                    for outcome in outcomes:
+                        yield outcome.renamed(prefix + outcome.name)
+
+
+def _prefixes(inputs: Sequence[str | Path]) -> list[str]:
+    """What comes before the names of the pictures of each input."""
+    if len(inputs) == 1:
+        return [""]
+    paths = {index: Path(source).absolute() for index, source in enumerate(inputs) if not _is_name(source)}
+    common = os.path.commonpath([path.parent for path in paths.values()]) if paths else ""
+    prefixes = []
+    for index, source in enumerate(inputs):
+        if index not in paths:
+            prefixes.append(f"{source}/")
+            continue
+        # A picture's own name is its file's.
+        above = paths[index].parent if is_picture_name(paths[index].name) else paths[index]
+        prefix = Path(os.path.relpath(above, common)).as_posix()
+        prefixes.append("" if prefix == "." else f"{prefix}/")
+    return prefixes
+
+
+def _is_name(source: str | Path) -> bool:
+    return str(source).startswith(HUB) or (isinstance(source, str) and source in DATASETS)
