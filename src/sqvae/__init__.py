@@ -11,6 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sqvae.codec import CodeFile, decode_file, encode_to_file
+    from sqvae.experiment import Experiment, Tokenizer, load
     from sqvae.likelihoods import (
         LIKELIHOODS,
         CategoricalLikelihood,
@@ -57,6 +59,8 @@ _HOMES = {
         "one_hot_directions",
     ),
     "sqvae.models": ("SQVAE", "VAE", "Bound", "Objective"),
+    "sqvae.experiment": ("Experiment", "Tokenizer", "load"),
+    "sqvae.codec": ("CodeFile", "decode_file", "encode_to_file"),
 }
 
 __all__ = [
@@ -66,7 +70,9 @@ __all__ = [
     "VAE",
     "Bound",
     "CategoricalLikelihood",
+    "CodeFile",
     "EMAVectorQuantizer",
+    "Experiment",
     "Fit",
     "GaussianLatent",
     "GaussianLikelihood",
@@ -75,10 +81,14 @@ __all__ = [
     "Objective",
     "Quantized",
     "Quantizer",
+    "Tokenizer",
     "VectorQuantizer",
     "VonMisesFisherLikelihood",
     "VonMisesFisherQuantizer",
+    "decode_file",
+    "encode_to_file",
     "half_circle_directions",
+    "load",
     "one_hot_directions",
 ]
 

@@ -1,0 +1,415 @@
+"""The commands. Each is thin: it reads what a person typed, calls the library, and says what came of it.
+
+Nothing heavy is imported before a command runs, so that help is instant.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sqvae.cli.launch import is_first_process, is_launched, launch
+
+if TYPE_CHECKING:
+    from sqvae.experiment import Experiment
+    from sqvae.training import RunFolder, Watcher
+
+app = typer.Typer(
+    name="sqvae",
+    help="Discrete representations that use their whole codebook: pictures to tokens, and back.",
+    epilog="Start with: sqvae train demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Precision(str, Enum):
+    """Of mixed-precision training."""
+
+    no = "no"
+    bf16 = "bf16"
+    fp16 = "fp16"
+
+
+class Split(str, Enum):
+    """A part of a data set."""
+
+    train = "train"
+    validation = "validation"
+    test = "test"
+
+
+class Kind(str, Enum):
+    """What can be listed."""
+
+    recipes = "recipes"
+    quantizers = "quantizers"
+    data = "data"
+
+
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder, a checkpoint's, or OWNER/NAME on the hub.")]
+Data = Annotated[
+    str | None, typer.Option("--data", metavar="DIR|NAME", help="A folder, a file, or a name of `list data`.")
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first picture that can't be read.")]
+Devices = Annotated[int | None, typer.Option("--devices", min=1, help="Processes on this machine: one a device.")]
+Nodes = Annotated[int, typer.Option("--nodes", min=1, help="Machines; the command is run on each.")]
+Batch = Annotated[int, typer.Option("--batch", min=1, help="Pictures at a time.")]
+
+
+@app.command(epilog="Example: sqvae train --data photos --out runs/photos --set quantizer.codebook_size=1024")
+def train(
+    recipe: Annotated[str | None, typer.Argument(help="A name of `sqvae list recipes`. Your own data: none.")] = None,
+    data: Data = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one setting; may be repeated.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="RUN", help="The run's folder. Default: a new one in runs/.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Of weights, order and noise.")] = None,
+    epochs: Annotated[int | None, typer.Option("--epochs", min=1)] = None,
+    devices: Devices = None,
+    nodes: Nodes = 1,
+    precision: Annotated[Precision | None, typer.Option("--precision", help="Mixed precision.")] = None,
+    compile_model: Annotated[bool, typer.Option("--compile", help="Compile first; faster steps in long runs.")] = False,
+    strict: Strict = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the configuration, and train nothing.")] = False,
+) -> None:
+    """Train a model, in a folder that holds everything about it. Ctrl-C saves; `sqvae resume` goes on."""
+    experiment = _experiment(recipe, data, settings or [], seed, epochs, precision, compile_model, strict)
+    if dry_run:
+        _show(experiment)
+        return
+    folder = out or _new_folder(experiment)
+    if _launched_elsewhere(devices, nodes, ["--out", str(folder)] if out is None else []):
+        return
+    from sqvae.cli import console
+    from sqvae.experiment import train as train_run
+    from sqvae.training import RunFolder
+
+    first = is_first_process()
+    run = RunFolder(folder)
+    if first:
+        console.note(f"training {experiment.recipe} in {run}")
+    with console.progress_bar() as progress:
+        prepared = _hushed(progress, first)
+        _finishing(run, lambda: train_run(experiment, folder, **_observers(run, first), progress=prepared))
+
+
+@app.command(epilog="Example: sqvae resume runs/photos")
+def resume(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
+    data: Annotated[
+        str | None, typer.Option("--data", metavar="DIR|NAME", help="Where the data is now, if it has moved.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option("--epochs", min=1, help="Train for so many epochs in all.")] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option("--from", metavar="NAME", help="'previous': the newest checkpoint but one.")
+    ] = None,
+    devices: Devices = None,
+    nodes: Nodes = 1,
+) -> None:
+    """Go on exactly where a run stands: the same weights come out as if it had never stopped."""
+    if _launched_elsewhere(devices, nodes, []):
+        return
+    from sqvae.cli import console
+    from sqvae.experiment import resume as resume_run
+    from sqvae.training import RunFolder
+
+    first = is_first_process()
+    folder = RunFolder(run)
+    with console.progress_bar() as progress:
+        prepared = _hushed(progress, first)
+        _finishing(
+            folder,
+            lambda: resume_run(
+                run, source=data, checkpoint=checkpoint, epochs=epochs, **_observers(folder, first), progress=prepared
+            ),
+        )
+
+
+@app.command(epilog="Example: sqvae evaluate runs/photos --split test")
+def evaluate(
+    run: Run,
+    data: Data = None,
+    split: Annotated[Split, typer.Option("--split", help="Which part of the data.")] = Split.test,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+    batch: Annotated[
+        int | None, typer.Option("--batch", min=1, help="Pictures at a time. Default: as in training.")
+    ] = None,
+) -> None:
+    """Measure error, use of codes and likelihood on held-out pictures. Kept in RUN/results-SPLIT.json and .md."""
+    import json
+
+    from sqvae.cli import console
+    from sqvae.cli.evaluation import evaluate_run, show
+
+    with console.progress_bar() as progress:
+        result = evaluate_run(
+            run, data, split.value, batch, progress, lambda text: None if as_json else console.note(text)
+        )
+    if as_json:
+        print(json.dumps(result.record, indent=2))
+        return
+    show(result)
+
+
+@app.command(epilog="Example: sqvae reconstruct runs/photos cat.jpg dog.jpg -o rebuilt")
+def reconstruct(
+    run: Run,
+    inputs: Annotated[list[str], typer.Argument(metavar="PICTURES...", help="Pictures, folders, archives or arrays.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Where the pictures go.")],
+    batch: Batch = 64,
+    strict: Strict = False,
+) -> None:
+    """Send pictures through their codes and back, and save what comes out."""
+    from sqvae.cli import console
+    from sqvae.cli.pictures import PictureFolder
+    from sqvae.data import count, stream
+    from sqvae.experiment import load
+
+    tokenizer = load(run)
+    folder, seen = PictureFolder(out), 0
+    with console.progress_bar() as progress:
+        total = count(inputs)
+        for names, pictures in stream(
+            inputs,
+            tokenizer.preprocessing,
+            batch=batch,
+            strict=strict,
+            on_skip=lambda one: console.warning(f"left out: {one}"),
+        ):
+            folder.save(names, tokenizer.reconstruct(pictures))
+            seen += len(names)
+            progress("reconstructing", seen, total)
+    console.out.print(f"{seen:,} pictures in {out}")
+
+
+@app.command(epilog="Example: sqvae encode runs/photos photos -o codes.safetensors")
+def encode(
+    run: Run,
+    inputs: Annotated[
+        list[str], typer.Argument(metavar="INPUT...", help="Pictures, folders, archives, arrays, names of data.")
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The file of codes.")],
+    batch: Batch = 64,
+    strict: Strict = False,
+) -> None:
+    """Turn pictures into codes, in one file that describes itself. Memory stays flat, however many there are."""
+    from sqvae.cli import console
+    from sqvae.codec import encode_to_file
+    from sqvae.experiment import load
+
+    tokenizer = load(run)
+    with console.progress_bar() as progress:
+        codes = encode_to_file(
+            tokenizer,
+            inputs,
+            out,
+            batch_size=batch,
+            strict=strict,
+            on_skip=lambda one: console.warning(f"left out: {one}"),
+            progress=progress,
+        )
+    each = "x".join(map(str, codes.shape[1:]))
+    console.out.print(
+        f"{len(codes):,} pictures, {each} codes each, below {codes.codebook_size}: {out} ({out.stat().st_size:,} bytes)"
+    )
+
+
+@app.command(epilog="Example: sqvae decode runs/photos codes.safetensors -o decoded")
+def decode(
+    run: Run,
+    codes: Annotated[Path, typer.Argument(metavar="CODES", help="A file that `sqvae encode` has written.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Where the pictures go.")],
+    batch: Batch = 64,
+) -> None:
+    """Turn codes back into pictures. Codes of another model are refused."""
+    from sqvae.cli import console
+    from sqvae.cli.pictures import PictureFolder
+    from sqvae.codec import CodeFile, decode_file
+    from sqvae.experiment import load
+
+    tokenizer = load(run)
+    total, seen, folder = len(CodeFile.open(codes)), 0, PictureFolder(out)
+    with console.progress_bar() as progress:
+        for names, pictures in decode_file(tokenizer, codes, batch_size=batch):
+            folder.save(names, pictures)
+            seen += len(names)
+            progress("decoding", seen, total)
+    console.out.print(f"{seen:,} pictures in {out}")
+
+
+@app.command(epilog="Example: sqvae inspect runs/photos")
+def inspect(run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")]) -> None:
+    """Say what a run is, how it trained and which codes it uses, in plain words."""
+    from rich.markup import escape
+
+    from sqvae.cli import console
+    from sqvae.cli.inspection import inspect_run
+
+    for section in inspect_run(run):
+        console.out.print(f"[bold]{section.title}[/]")
+        for line in section.lines:
+            console.out.print(f"  {escape(line)}", soft_wrap=True)
+
+
+@app.command("list", epilog="Example: sqvae list recipes")
+def list_things(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
+    """Show what there is: recipes, quantizers or data sets."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from sqvae.cli import console
+
+    table = Table(box=None, show_header=False)
+    for name, words in _listing(kind):
+        table.add_row(f"[bold]{name}[/]", escape(words))
+    console.out.print(table)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command, and return the exit code. What goes wrong is said in one message, on standard error."""
+    try:
+        app(args=list(arguments) if arguments is not None else None)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    except Exception as failure:
+        ours = type(failure).__module__.startswith("sqvae.")
+        if "SQVAE_DEBUG" in os.environ or not (ours or isinstance(failure, ValueError | OSError | ModuleNotFoundError)):
+            raise
+        print(f"sqvae: {failure}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _experiment(
+    recipe: str | None,
+    data: str | None,
+    settings: list[str],
+    seed: int | None,
+    epochs: int | None,
+    precision: Precision | None,
+    compile_model: bool,
+    strict: bool,
+) -> "Experiment":
+    """What was asked for: the recipe, the options, and last what --set says."""
+    from sqvae.experiment import ConfigurationError, check_name, override
+    from sqvae.recipes import RECIPES
+
+    if recipe is None and data is None:
+        raise ConfigurationError(
+            "say what to train on: --data DIR for your own pictures, or a recipe, such as: sqvae train demo. "
+            f"There is {', '.join(RECIPES)}"
+        )
+    name = recipe or "pictures"
+    if recipe is not None and recipe not in RECIPES and Path(recipe).exists():
+        raise ConfigurationError(f"{recipe} is a path, not a recipe; to train on it: sqvae train --data {recipe}")
+    check_name(name, RECIPES, "the recipe")
+    given: dict[str, Any] = {
+        "data.source": data,
+        "seed": seed,
+        "training.epochs": epochs,
+        "training.precision": precision.value if precision else None,
+        "training.compile": True if compile_model else None,
+        "data.strict": True if strict else None,
+    }
+    options = [f"{key}={value}" for key, value in given.items() if value is not None]
+    experiment = override(RECIPES[name](), [*options, *settings])
+    if not experiment.data.source:
+        raise ConfigurationError(f"the recipe {name} is for your own data: pass --data DIR")
+    if experiment.training.threads is None and "OMP_NUM_THREADS" not in os.environ and not is_launched():
+        # Small steps gain little from all cores, and threads that wait for a busy one lose very much.
+        threads = max(1, (os.cpu_count() or 1) // 2)
+        experiment = override(experiment, [f"training.threads={threads}"])
+    return experiment
+
+
+def _show(experiment: "Experiment") -> None:
+    import dataclasses
+
+    from sqvae.cli import console
+
+    console.out.print_json(data=dataclasses.asdict(experiment))
+
+
+def _new_folder(experiment: "Experiment") -> Path:
+    """runs/NAME, or with a number where that is taken."""
+    name = experiment.recipe
+    if name == "pictures":
+        name = Path(experiment.data.source.removeprefix("hf:")).resolve().stem or name
+    folder, number = Path("runs") / name, 1
+    while folder.exists():
+        number += 1
+        folder = Path("runs") / f"{name}-{number}"
+    return folder
+
+
+def _launched_elsewhere(devices: int | None, nodes: int, extra: list[str]) -> bool:
+    """Start several processes if they are asked for; True when they have done the work."""
+    if is_launched() or ((devices or 1) == 1 and nodes == 1):
+        return False
+    code = launch([*sys.argv[1:], *extra], devices or 1, nodes)
+    if code:
+        raise typer.Exit(code)
+    return True
+
+
+def _hushed(progress: Callable[[str, int, int], None], first: bool) -> Callable[[str, int, int], None] | None:
+    return progress if first else None
+
+
+def _observers(run: "RunFolder", first: bool) -> dict[str, Any]:
+    """Who watches, and who hears about the data: nobody but in the first process."""
+    from sqvae.cli import console
+    from sqvae.reports import Drawings
+
+    watchers: list[Watcher] = [console.TrainingBar(), Drawings(run)] if first else []
+    return {"watchers": watchers, "announce": console.note if first else lambda text: None}
+
+
+def _finishing(run: "RunFolder", work: Callable[[], Any]) -> None:
+    """Do the work, and say what came of it and what to do next."""
+    from sqvae.cli import console
+    from sqvae.cli.evaluation import evaluate_run, show
+    from sqvae.training import TrainingStoppedError
+
+    try:
+        work()
+    except TrainingStoppedError as stop:
+        if is_first_process():
+            console.err.print(f"Stopped at {stop.position}, and saved. Go on with: sqvae resume {run}", soft_wrap=True)
+        raise typer.Exit(128 + stop.signal_number if stop.signal_number else 1) from None
+    if is_first_process():
+        with console.progress_bar() as progress:
+            show(evaluate_run(run.path, None, "test", None, progress, lambda note: None))
+        console.out.print(
+            f"Done: {run}. Turn pictures into codes with: sqvae encode {run} PICTURES -o codes.safetensors"
+        )
+
+
+def _listing(kind: Kind) -> list[tuple[str, str]]:
+    if kind is Kind.recipes:
+        from sqvae.recipes import RECIPES
+
+        return [(name, (make.__doc__ or "").splitlines()[0]) for name, make in RECIPES.items()]
+    if kind is Kind.quantizers:
+        from sqvae.reports.summary import KINDS
+
+        return list(KINDS.items())
+    from sqvae.data import DATASETS
+
+    own = [
+        ("DIR", "a folder of pictures, of any size and depth, with or without train/, validation/ and test/ inside"),
+        ("FILE", "a .zip of pictures, or an array: .npy, .npz"),
+        ("hf:OWNER/NAME", "a data set of the Hugging Face hub; needs: pip install 'sqvae[hub]'"),
+    ]
+    return [*((name, dataset.description) for name, dataset in DATASETS.items()), *own]

@@ -1,0 +1,25 @@
+"""Pictures in a folder."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PIL import Image
+from torch import Tensor
+
+from sqvae.codec import NameTaker
+
+
+class PictureFolder:
+    """A folder that pictures are saved to, each under its source's name."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._names = NameTaker()
+
+    def save(self, names: Sequence[str], pictures: Tensor) -> None:  # (batch, C, H, W), in [0, 1]
+        """Save a batch as .png."""
+        values = (pictures.clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).squeeze(-1).cpu().numpy()
+        for name, picture in zip(names, values, strict=True):
+            target = self.path / self._names.take(name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(picture).save(target)

@@ -1,0 +1,286 @@
+"""Codes in a file that describes itself, written and read as a stream.
+
+The file is in the safetensors format, so that any language with a reader for it can use the codes:
+
+- ``codes``: (N, h, w), in the smallest integer type that holds the codebook;
+- ``names``: UTF-8 bytes, the names of the N sources, each ended by a zero byte;
+- metadata: the format, the model's fingerprint, the size of the codebook, and the shape of the pictures.
+
+A file is written to the side and renamed into place when it is whole. The header is as long at the start as it will be
+at the end, so that codes go straight to the disk, and memory does not grow with their number.
+"""
+
+import contextlib
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Protocol
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from sqvae.data import Preprocessing, Progress, Skipped, count, stream
+
+FORMAT = "sqvae-codes-1"
+HEADER = 4096
+"""Bytes set aside for the header, its length included."""
+
+_TYPES: Sequence[tuple[int, torch.dtype, str]] = (
+    (2**8, torch.uint8, "U8"),
+    (2**16, torch.uint16, "U16"),
+    (2**31, torch.int32, "I32"),
+)
+
+
+class CodeFileError(Exception):
+    """A file of codes can't be written, read or decoded; the message says why, and what to do."""
+
+
+class Coder(Protocol):
+    """What turns pictures into codes and back: see `sqvae.load`."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the weights."""
+
+    @property
+    def codebook_size(self) -> int:
+        """K."""
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """How pictures are brought to the model's shape."""
+
+    def encode(self, pictures: Tensor) -> Tensor:
+        """uint8 (batch, C, H, W) -> (batch, h, w)."""
+
+    def decode(self, codes: Tensor) -> Tensor:
+        """(batch, h, w) -> (batch, C, H, W), in [0, 1]."""
+
+
+class CodeWriter:
+    """Writes codes as they come. Within its block the file does not exist under its name; after it, it is whole.
+
+    Arguments:
+        path: of the file.
+        codebook_size: K.
+        fingerprint: of the model.
+        shape: (C, H, W) of the pictures.
+    """
+
+    def __init__(self, path: Path, *, codebook_size: int, fingerprint: str, shape: tuple[int, ...]) -> None:
+        self.path = path
+        self.fingerprint = fingerprint
+        self.codebook_size = codebook_size
+        self.shape = shape
+        self.written = 0
+        self._code_shape: tuple[int, ...] | None = None
+        self._dtype, self._type_name = next((dtype, name) for most, dtype, name in _TYPES if codebook_size <= most)
+        self._names: list[bytes] = []
+        self._partial = path.with_name(path.name + ".partial")
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> "CodeWriter":
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._partial.open("wb")
+            self._file.write(bytes(HEADER))
+        except OSError as failure:
+            raise self._failed(failure) from failure
+        return self
+
+    def write(self, names: Sequence[str], codes: Tensor) -> None:  # (batch, h, w)
+        """Add the codes of some sources."""
+        assert self._file is not None
+        if len(names) != len(codes):
+            raise ValueError(f"there must be one name a row of codes: got {len(names)} names and {len(codes)} rows")
+        if self._code_shape not in (None, tuple(codes.shape[1:])):
+            raise ValueError(f"codes must all have the shape {self._code_shape}, got {tuple(codes.shape[1:])}")
+        self._code_shape = tuple(codes.shape[1:])
+        try:
+            self._file.write(codes.to(self._dtype).cpu().contiguous().numpy().tobytes())
+        except OSError as failure:
+            raise self._failed(failure) from failure
+        self._names += [name.encode("utf-8", "surrogateescape") for name in names]
+        self.written += len(names)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        assert self._file is not None
+        try:
+            if kind is None:
+                self._finish(self._file)
+        except OSError as failure:
+            raise self._failed(failure) from failure
+        finally:
+            with contextlib.suppress(OSError):
+                self._file.close()
+            if kind is not None:
+                with contextlib.suppress(OSError):
+                    self._partial.unlink()
+        if kind is None:
+            self._partial.replace(self.path)
+
+    def _finish(self, file: BinaryIO) -> None:
+        names = b"".join(name + b"\0" for name in self._names)
+        shape = (self.written, *(self._code_shape or (0, 0)))
+        end = math.prod(shape) * self._dtype.itemsize
+        header = {
+            "__metadata__": {
+                "format": FORMAT,
+                "fingerprint": self.fingerprint,
+                "codebook_size": str(self.codebook_size),
+                "picture_shape": json.dumps(list(self.shape)),
+            },
+            "codes": {"dtype": self._type_name, "shape": list(shape), "data_offsets": [0, end]},
+            "names": {"dtype": "U8", "shape": [len(names)], "data_offsets": [end, end + len(names)]},
+        }
+        text = json.dumps(header).encode().ljust(HEADER - 8)
+        file.write(names)
+        file.seek(0)
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.flush()
+
+    def _failed(self, failure: OSError) -> CodeFileError:
+        with contextlib.suppress(OSError):
+            self._partial.unlink()
+        return CodeFileError(f"can't write {self.path}: {failure.strerror or failure}; nothing is left of it")
+
+
+@dataclass(frozen=True)
+class CodeFile:
+    """A file of codes, opened for reading. Its codes stay on the disk until they are asked for."""
+
+    path: Path
+    fingerprint: str
+    codebook_size: int
+    picture_shape: tuple[int, ...]
+    shape: tuple[int, ...]
+    """(N, h, w)."""
+    names: list[str] = field(repr=False)
+
+    @classmethod
+    def open(cls, path: str | Path) -> "CodeFile":
+        """Read what the file says of itself."""
+        path = Path(path)
+        try:
+            with safe_open(path, framework="pt") as file:
+                metadata: dict[str, str] = file.metadata() or {}
+                if metadata.get("format") != FORMAT:
+                    raise CodeFileError(f"{path} is no file of codes: `sqvae encode` writes them")
+                shape = tuple(file.get_slice("codes").get_shape())
+                joined = bytes(file.get_tensor("names").numpy())
+        except FileNotFoundError:
+            raise CodeFileError(f"there is no file {path}") from None
+        except (SafetensorError, OSError) as failure:
+            raise CodeFileError(f"{path} can't be read as a file of codes: {failure}") from failure
+        names = [name.decode("utf-8", "surrogateescape") for name in joined.split(b"\0")[:-1]]
+        size, pictures = int(metadata["codebook_size"]), tuple(json.loads(metadata["picture_shape"]))
+        return cls(path, metadata["fingerprint"], size, pictures, shape, names)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def batches(self, size: int) -> Iterator[tuple[list[str], Tensor]]:  # -> names, (batch, h, w)
+        """The codes in order, so many at a time."""
+        with safe_open(self.path, framework="pt") as file:
+            codes = file.get_slice("codes")
+            for start in range(0, len(self), size):
+                end = min(start + size, len(self))
+                yield self.names[start:end], codes[start:end].long()
+
+    def codes(self) -> Tensor:  # -> (N, h, w)
+        """All codes at once."""
+        with safe_open(self.path, framework="pt") as file:
+            return file.get_tensor("codes")  # type: ignore[no-any-return]
+
+    def check_belongs_to(self, coder: Coder) -> None:
+        """Raise if another model has written these codes: they would decode to noise."""
+        if self.fingerprint != coder.fingerprint:
+            raise CodeFileError(
+                f"{self.path} holds codes of another model: its fingerprint is {self.fingerprint}, and this model's "
+                f"is {coder.fingerprint}. Decode with the run that encoded them, or encode the pictures again"
+            )
+
+
+def encode_to_file(
+    coder: Coder,
+    inputs: Sequence[str | Path],
+    path: str | Path,
+    *,
+    batch_size: int = 64,
+    strict: bool = False,
+    on_skip: Callable[[Skipped], None] = lambda skipped: None,
+    progress: Progress | None = None,
+) -> CodeFile:
+    """Encode pictures, folders of them, archives or data sets, to a file of codes.
+
+    Pictures are read as they are needed, a few ahead, and codes written as they come, so a folder may be larger than
+    memory.
+
+    Arguments:
+        coder: a trained model, from `sqvae.load`.
+        inputs: whatever `sqvae.data.stream` takes.
+        path: of the file to write.
+        strict: raise for the first picture that can't be read, rather than leave it out.
+        on_skip: called with each that is left out.
+        progress: called with what is being done, how many are done and how many there are.
+    """
+    path = Path(path)
+    preprocessing = coder.preprocessing
+    total = count(inputs) if progress is not None else 0
+    seen = 0
+
+    def skip(skipped: Skipped) -> None:
+        nonlocal seen
+        seen += 1
+        on_skip(skipped)
+
+    writer = CodeWriter(
+        path, codebook_size=coder.codebook_size, fingerprint=coder.fingerprint, shape=preprocessing.shape
+    )
+    with writer:
+        for names, pictures in stream(inputs, preprocessing, batch=batch_size, strict=strict, on_skip=skip):
+            writer.write(names, coder.encode(pictures))
+            seen += len(names)
+            if progress is not None:
+                progress("encoding", seen, total)
+        if not writer.written:
+            raise CodeFileError(f"none of the {seen} pictures can be read, so there is nothing to encode")
+    return CodeFile.open(path)
+
+
+def decode_file(
+    coder: Coder, path: str | Path, *, batch_size: int = 64
+) -> Iterator[tuple[list[str], Tensor]]:  # -> names, (batch, C, H, W)
+    """The pictures that a file's codes stand for, in [0, 1], in batches with their names.
+
+    Codes of another model are refused.
+    """
+    file = CodeFile.open(path)
+    file.check_belongs_to(coder)
+    for names, codes in file.batches(batch_size):
+        yield names, coder.decode(codes)
+
+
+class NameTaker:
+    """Names for decoded pictures: the source's, as a .png; no two alike, and none that leads out of the folder."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def take(self, name: str) -> str:
+        """A name for a source's picture."""
+        parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+        clean = "/".join(parts) or "picture"
+        stem, dot, suffix = clean.rpartition(".")
+        plain = stem if dot and stem and not stem.endswith("/") and "/" not in suffix else clean
+        number, candidate = 1, f"{plain}.png"
+        while candidate in self._taken:
+            candidate = f"{clean}.png" if number == 1 else f"{clean}-{number}.png"
+            number += 1
+        self._taken.add(candidate)
+        return candidate

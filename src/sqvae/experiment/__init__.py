@@ -1,0 +1,41 @@
+"""Experiments: configurations, the models they describe, runs, and what comes of them."""
+
+from sqvae.experiment.assembly import build_model, build_quantizer
+from sqvae.experiment.configuration import (
+    ConfigurationError,
+    DataSettings,
+    Experiment,
+    LikelihoodSettings,
+    NetworkSettings,
+    QuantizerSettings,
+    check_name,
+    override,
+)
+from sqvae.experiment.evaluation import Evaluation, PictureTask, as_input, evaluate
+from sqvae.experiment.run import Prepared, new_model, prepare, read_experiment, resume, train
+from sqvae.experiment.tokenizer import Tokenizer, load
+
+__all__ = [
+    "ConfigurationError",
+    "DataSettings",
+    "Evaluation",
+    "Experiment",
+    "LikelihoodSettings",
+    "NetworkSettings",
+    "PictureTask",
+    "Prepared",
+    "QuantizerSettings",
+    "Tokenizer",
+    "as_input",
+    "build_model",
+    "build_quantizer",
+    "check_name",
+    "evaluate",
+    "load",
+    "new_model",
+    "override",
+    "prepare",
+    "read_experiment",
+    "resume",
+    "train",
+]

@@ -1,0 +1,276 @@
+"""What an experiment is, in values that a file can hold and a person can change one by one."""
+
+import dataclasses
+import difflib
+import inspect
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import partial
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+from sqvae.data import Preprocessing
+from sqvae.likelihoods.gaussian import DecoderVariance
+from sqvae.quantizers import QUANTIZERS
+from sqvae.training import SCHEDULES, Plan
+
+
+class ConfigurationError(ValueError):
+    """A name or a value that the configuration does not know; the message lists what it does know."""
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """Which pictures, and how they are brought to one shape. None is decided from the data."""
+
+    source: str = "demo"
+    """A folder, a file, or a name: see `sqvae list data`."""
+    size: int | tuple[int, int] | None = None
+    """Height and width, or the side of a square."""
+    crop: int | None = None
+    """The side of a centred square that is cut out before resizing; None takes the largest."""
+    channels: int | None = None
+    """1 or 3."""
+    split_seed: int = 0
+    """Of the division into training, validation and test pictures, where the data has none of its own."""
+    strict: bool = False
+    """Stop at the first picture that can't be read, rather than leave it out."""
+
+    def __post_init__(self) -> None:
+        _ = self.preprocessing  # which says what is wrong with them
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """How pictures become arrays."""
+        return Preprocessing(self.size, self.crop, self.channels)
+
+
+@dataclass(frozen=True)
+class NetworkSettings:
+    """The convolutional networks: see `sqvae.networks.convolutional`."""
+
+    widths: tuple[int, ...] | None = None
+    """Channels after each halving of the size. None: as many halvings as suit the size, doubling towards the codes'
+    dimension."""
+    mix: bool = False
+    blocks: int = 2
+
+
+@dataclass(frozen=True)
+class QuantizerSettings:
+    """The quantizer by name, and what it is built with. None leaves its own default."""
+
+    name: str = "gaussian-1"
+    codebook_size: int = 512
+    dim: int = 64
+    initial_variance: float | None = None
+    dequantize: bool | None = None
+    hard: bool | None = None
+    commitment: float | None = None
+    decay: float | None = None
+    reset_every: int | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.name, QUANTIZERS, "quantizer.name")
+        for name in ("codebook_size", "dim"):
+            if getattr(self, name) < 1:
+                raise ConfigurationError(f"quantizer.{name} must be at least 1, got {getattr(self, name)}")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What is given, of the settings that this quantizer has; one that it does not have is an error."""
+        given = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "name"}
+        known = self._known()
+        foreign = [f"quantizer.{name}" for name, value in given.items() if value is not None and name not in known]
+        if foreign and foreign != ["quantizer.codebook_size"]:
+            takes = ", ".join(name for name in given if name in known)
+            raise ConfigurationError(f"{self.name} has no {', '.join(foreign)}; it takes {takes}")
+        return {name: value for name, value in given.items() if value is not None and name in known}
+
+    def renamed(self, name: str) -> "QuantizerSettings":
+        """The settings of another quantizer: its own defaults for what they don't share."""
+        check_name(name, QUANTIZERS, "quantizer.name")
+        other = QuantizerSettings(name, self.codebook_size, self.dim)
+        shared = {key: value for key, value in self.options.items() if key in other._known()}
+        if "gaussian-fixed" in (name, self.name):
+            shared.pop("initial_variance", None)  # what a variance starts from is not what one is fixed at
+        return replace(other, **shared)
+
+    def _known(self) -> set[str]:
+        make = QUANTIZERS[self.name]
+        return set(inspect.signature(make.func if isinstance(make, partial) else make).parameters)
+
+
+@dataclass(frozen=True)
+class LikelihoodSettings:
+    """What the decoder says of the data. Pictures have a Gaussian likelihood."""
+
+    variance: DecoderVariance = "closed_form"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """All that makes a run what it is."""
+
+    recipe: str = "pictures"
+    seed: int = 0
+    data: DataSettings = field(default_factory=DataSettings)
+    network: NetworkSettings = field(default_factory=NetworkSettings)
+    quantizer: QuantizerSettings = field(default_factory=QuantizerSettings)
+    likelihood: LikelihoodSettings = field(default_factory=LikelihoodSettings)
+    training: Plan = field(default_factory=Plan)
+
+    def __post_init__(self) -> None:
+        check_name(self.training.schedule, SCHEDULES, "training.schedule")
+
+
+Settings = TypeVar("Settings")
+
+
+def check_name(name: object, known: Iterable[str], what: str) -> None:
+    """Raise if a name is not known, with all that are, and the one that was probably meant."""
+    choices = list(known)
+    if name not in choices:
+        raise ConfigurationError(
+            f"{what} {name!r} is unknown{nearest(str(name), choices)}; there is {', '.join(choices)}"
+        )
+
+
+def nearest(name: str, choices: Iterable[str]) -> str:
+    """A question after the name that was probably meant, or nothing."""
+    close = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.5)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def override(settings: Settings, assignments: Iterable[str]) -> Settings:
+    """Settings with some values replaced.
+
+    Another quantizer's name leaves behind what only the first one has, so that a recipe serves for all of them.
+
+    Arguments:
+        assignments: such as ``quantizer.codebook_size=1024``.
+    """
+    for assignment in assignments:
+        key, separator, text = assignment.partition("=")
+        if not separator:
+            raise ConfigurationError(f"--set takes key=value, got {assignment!r}; try --set {assignment}=VALUE")
+        settings = _replaced(settings, key.strip().split("."), text.strip(), key.strip())
+    return settings
+
+
+def to_json(settings: Any) -> dict[str, Any]:
+    """Settings as a file holds them."""
+    return dataclasses.asdict(settings)
+
+
+def from_json(kind: type[Settings], content: Mapping[str, Any], path: str = "") -> Settings:
+    """Settings from a file's content. What it leaves out has its default; what is unknown is an error."""
+    hints = typing.get_type_hints(kind)
+    values: dict[str, Any] = {}
+    for name, value in content.items():
+        where = f"{path}{name}"
+        if name not in hints:
+            raise _unknown(where, name, hints)
+        hint = hints[name]
+        group = isinstance(hint, type) and is_dataclass(hint)
+        values[name] = from_json(hint, value, f"{where}.") if group else _from_plain(value, hint, where)
+    return kind(**values)
+
+
+def _replaced(settings: Any, path: list[str], text: str, key: str) -> Any:
+    hints = typing.get_type_hints(type(settings))
+    name, *rest = path
+    if name not in hints:
+        raise _unknown(key, name, hints, [f"{group}.{name}" for group in hints if _has(hints[group], name)])
+    if is_dataclass(hints[name]):
+        if not rest:
+            inner = ", ".join(f"{name}.{entry.name}" for entry in fields(hints[name]))
+            raise ConfigurationError(f"{key} is a group of settings; set one of {inner}")
+        return replace(settings, **{name: _replaced(getattr(settings, name), rest, text, key)})
+    if rest:
+        raise ConfigurationError(f"{key}: {name} is a single value, and has no {'.'.join(rest)}")
+    if isinstance(settings, QuantizerSettings) and name == "name":
+        return settings.renamed(text)
+    return replace(settings, **{name: _from_text(text, hints[name], key)})
+
+
+def _has(kind: Any, name: str) -> bool:
+    return is_dataclass(kind) and any(entry.name == name for entry in fields(kind))
+
+
+def _unknown(key: str, name: str, hints: Mapping[str, Any], elsewhere: Iterable[str] = ()) -> ConfigurationError:
+    hint = "".join(f" (did you mean {place}?)" for place in elsewhere) or nearest(name, hints)
+    return ConfigurationError(f"there is no setting {key!r}{hint}; there is {', '.join(hints)}")
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+
+
+def _describe(hint: Any) -> str:
+    if hint is type(None):
+        return "none"
+    if get_origin(hint) is Literal:
+        return " or ".join(map(str, get_args(hint)))
+    if get_origin(hint) is tuple:
+        kinds = get_args(hint)
+        return "whole numbers, such as 32,64" if Ellipsis in kinds else f"{len(kinds)} whole numbers, such as 64,128"
+    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+    return names[hint]
+
+
+def _from_text(text: str, hint: Any, key: str) -> Any:
+    """A value of the kind that a setting has, from what a person typed."""
+    for kind in _alternatives(hint):
+        try:
+            return _parse(text, kind)
+        except ValueError:
+            continue
+    raise ConfigurationError(f"{key} is {' or '.join(map(_describe, _alternatives(hint)))}; got {text!r}")
+
+
+def _parse(text: str, kind: Any) -> Any:
+    """The value, or ValueError where the text is none of this kind."""
+    if kind is type(None):
+        return _among(text.lower(), {"none": None, "null": None})
+    if kind is bool:
+        words = {
+            "true": True,
+            "yes": True,
+            "on": True,
+            "1": True,
+            "false": False,
+            "no": False,
+            "off": False,
+            "0": False,
+        }
+        return _among(text.lower(), words)
+    if get_origin(kind) is Literal:
+        return _among(text, {str(choice): choice for choice in get_args(kind)})
+    if get_origin(kind) is tuple:
+        numbers = tuple(int(part) for part in text.strip("()[] ").split(","))
+        if Ellipsis not in get_args(kind) and len(numbers) != len(get_args(kind)):
+            raise ValueError
+        return numbers
+    return kind(text)
+
+
+def _among(text: str, values: Mapping[str, Any]) -> Any:
+    if text not in values:
+        raise ValueError
+    return values[text]
+
+
+def _from_plain(value: Any, hint: Any, key: str) -> Any:
+    """A value of the kind that a setting has, from what JSON makes of it."""
+    for kind in _alternatives(hint):
+        if get_origin(kind) is tuple and isinstance(value, list | tuple):
+            return tuple(value)
+        if get_origin(kind) is Literal and value in get_args(kind):
+            return value
+        if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+        if isinstance(kind, type) and get_origin(kind) is None and type(value) is kind:
+            return value
+    raise ConfigurationError(f"{key} is {' or '.join(map(_describe, _alternatives(hint)))}; got {value!r}")

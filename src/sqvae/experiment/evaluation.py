@@ -1,0 +1,162 @@
+"""A model judged on a set of pictures."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+
+from sqvae.data import Pictures, Progress
+from sqvae.metrics import ReconstructionTotals
+from sqvae.models import LatentModel, Objective
+from sqvae.training import Validation, stream_seed
+
+SHOWN = 32
+"""How many pictures are kept to be looked at."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a model does to a set of pictures."""
+
+    measures: dict[str, float]
+    """By name; see `sqvae.metrics.ReconstructionTotals`."""
+    counts: tuple[int, ...]
+    """How often each code was taken."""
+    originals: Tensor = field(repr=False)
+    """(n, C, H, W), in [0, 1]: the first few pictures,"""
+    reconstructions: Tensor = field(repr=False)
+    """and what became of them."""
+
+
+def as_input(pictures: Tensor, device: torch.device) -> Tensor:  # uint8 (batch, C, H, W) -> float, in [0, 1]
+    """Stored pictures as a model wants them. Channels come last in memory, where convolutions are fastest."""
+    return pictures.to(device, non_blocking=True).float().div_(255).contiguous(memory_format=torch.channels_last)
+
+
+@torch.no_grad()
+def evaluate(
+    model: LatentModel,
+    pictures: Pictures,
+    *,
+    batch_size: int = 32,
+    sampled_bound: bool = False,
+    accelerator: Accelerator | None = None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Measure a model over a whole set, with the likeliest codes.
+
+    Arguments:
+        sampled_bound: take the bound at codes drawn from the posterior, as the bound wants them, which costs as much
+            again. Otherwise it is taken at the likeliest codes.
+        accelerator: the processes that share the work, if there are several.
+        progress: called with what is being done, how many pictures are done and how many there are.
+    """
+    model.eval()
+    device = next(model.parameters()).device
+    totals = ReconstructionTotals(codebook_size_of(model))
+    starts = range(0, len(pictures), batch_size)
+    if accelerator is not None:
+        starts = starts[accelerator.process_index :: accelerator.num_processes]
+    torch.manual_seed(stream_seed(0, "evaluation"))
+    for start in starts:
+        x = as_input(pictures.take(range(start, min(start + batch_size, len(pictures)))), device)
+        objective: Objective = model(x)
+        bound = (model(x, sample=True) if sampled_bound else objective).bound.nats
+        totals.add(
+            x,
+            model.likelihood.predict(objective.output).float(),
+            loss=objective.loss,
+            bound=bound,
+            counts=objective.quantized.counts,
+            mean_probabilities=objective.quantized.mean_probabilities,
+        )
+        if progress is not None:
+            progress("evaluating", min(start + batch_size, len(pictures)), len(pictures))
+    if accelerator is not None and accelerator.num_processes > 1:
+        for tensor in totals.tensors():
+            tensor.copy_(accelerator.reduce(tensor.to(device), "sum").cpu())
+    few = as_input(pictures.take(range(min(SHOWN, len(pictures)))), device)
+    shown = model.likelihood.predict(model(few).output).float()
+    return Evaluation(totals.measures(), tuple(int(n) for n in totals.counts), few.cpu(), shown.cpu())
+
+
+def codebook_size_of(model: nn.Module) -> int:
+    """The number of codes; 0 for a continuous latent."""
+    return int(getattr(model.get_submodule("quantizer"), "codebook_size", 0))
+
+
+class PictureTask:
+    """Pictures, as the training loop meets them.
+
+    Arguments:
+        model: the model that is trained.
+        validation: the pictures it is judged on.
+        batch_size: of the judgement.
+    """
+
+    def __init__(self, model: LatentModel, validation: Pictures, batch_size: int) -> None:
+        self.model = model
+        self.validation = validation
+        self.batch_size = batch_size
+        self._most_used = 0.0
+
+    def prepare(self, examples: Tensor, device: torch.device) -> Tensor:
+        """Pictures in [0, 1]."""
+        return as_input(examples, device)
+
+    @torch.no_grad()
+    def statistics(self, x: Tensor, outcome: Objective) -> dict[str, float]:
+        """What self-annealing looks like from outside, at one training step."""
+        quantized, fit = outcome.quantized, outcome.fit
+        positions = max(1, quantized.codes[0].numel())
+        found = {
+            "mse": float((outcome.output.float() - x).square().mean()),
+            "reconstruction": float(fit.loss),
+            "latent": float(quantized.loss),
+            "entropy_per_position": float(quantized.entropy) / positions,
+            "bound": float(outcome.bound.nats),
+        }
+        if len(quantized.counts):
+            found["perplexity"] = float(quantized.perplexity)
+        if quantized.variance is not None:
+            found["variance"] = float(quantized.variance.mean())
+            vectors = self.model.quantizer.get_parameter("codebook").float() if len(quantized.counts) else None
+            if vectors is not None:
+                # Over the mean squared distance between two codes: the scale that the variance is to be seen on.
+                found["relative_variance"] = found["variance"] / (2 * float(vectors.var(0).sum()))
+        if quantized.concentration is not None:
+            found["concentration"] = float(quantized.concentration)
+        if fit.variance is not None:
+            found["decoder_variance"] = float(fit.variance)
+        return found
+
+    def validate(self, model: nn.Module, accelerator: Accelerator) -> Validation:
+        """The whole validation set, and a word where codes die."""
+        evaluation = evaluate(self.model, self.validation, batch_size=self.batch_size, accelerator=accelerator)
+        measures = evaluation.measures
+        return Validation(
+            measures["loss_per_dimension"],
+            {name: value for name, value in measures.items() if name != "loss_per_dimension"},
+            tuple(self._warnings(evaluation)),
+            evaluation.counts,
+            evaluation.originals,
+            evaluation.reconstructions,
+        )
+
+    def _warnings(self, evaluation: Evaluation) -> Iterable[str]:
+        size, used = len(evaluation.counts), evaluation.measures.get("codes_used", 0)
+        positions = sum(evaluation.counts)
+        if size and used < 0.1 * min(size, positions):
+            yield (
+                f"the codebook has collapsed: {int(used)} of {size} codes are used on the validation pictures. "
+                f"Train longer, raise training.learning_rate, or lower quantizer.initial_variance or "
+                f"quantizer.codebook_size"
+            )
+        elif size and used < 0.5 * self._most_used:
+            yield (
+                f"codes are dying: {int(used)} of {size} are used on the validation pictures, after "
+                f"{int(self._most_used)} before. If this goes on, lower training.learning_rate"
+            )
+        self._most_used = max(self._most_used, used)

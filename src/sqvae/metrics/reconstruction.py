@@ -1,0 +1,70 @@
+"""How well a set of examples comes through its codes, and how the codes are used."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from sqvae.distributions import perplexity
+
+
+class ReconstructionTotals:
+    """Sums over the batches of a set, from which its measures follow.
+
+    All are of the whole set, whatever its division into batches, but one: `batch_perplexity` is the mean of the
+    batches' own perplexities, as it is often reported, and is smaller the smaller the batches are.
+
+    Arguments:
+        codebook_size: the number of codes, 0 where there are none.
+    """
+
+    def __init__(self, codebook_size: int) -> None:
+        self.counts = torch.zeros(codebook_size, dtype=torch.float64)
+        self.probabilities = torch.zeros(codebook_size, dtype=torch.float64)
+        self.sums = torch.zeros(5, dtype=torch.float64)  # squared error, values, examples, loss, bound
+        self.batches = torch.zeros(2, dtype=torch.float64)  # perplexities, their number
+
+    def add(
+        self,
+        x: Tensor,
+        reconstruction: Tensor,
+        *,
+        loss: Tensor,
+        bound: Tensor,
+        counts: Tensor,
+        mean_probabilities: Tensor,
+    ) -> None:  # (batch, ...), (batch, ...), (), (), (K,), (K,)
+        """One batch: the data and what became of it, the loss and the bound per example, and the use of codes."""
+        examples = x.shape[0]
+        error = (reconstruction.double() - x.double()).square().sum()
+        own = torch.stack([error, *(torch.as_tensor(float(value)) for value in (x.numel(), examples))]).cpu()
+        self.sums += torch.cat((own.double(), examples * torch.stack((loss.detach(), bound.detach())).double().cpu()))
+        if len(self.counts):
+            counts = counts.double().cpu()
+            self.counts += counts
+            self.probabilities += counts.sum() * mean_probabilities.detach().double().cpu()
+            self.batches += torch.tensor([float(perplexity(counts)), 1.0], dtype=torch.float64)
+
+    def tensors(self) -> list[Tensor]:
+        """All sums, to be added up over processes in place."""
+        return [self.counts, self.probabilities, self.sums, self.batches]
+
+    def measures(self) -> dict[str, float]:
+        """The measures by name."""
+        error, values, examples, loss, bound = self.sums.tolist()
+        dimensions = values / examples
+        found = {
+            "mse": error / values,
+            "loss_per_dimension": loss / examples / dimensions,
+            "bound_nats": bound / examples,
+            "bits_per_dimension": -bound / examples / dimensions / math.log(2),
+        }
+        if len(self.counts):
+            perplexities, batches = self.batches.tolist()
+            found |= {
+                "perplexity": float(perplexity(self.counts)),
+                "soft_perplexity": float(perplexity(self.probabilities)),
+                "batch_perplexity": perplexities / batches,
+                "codes_used": float((self.counts > 0).sum()),
+            }
+        return found

@@ -1,0 +1,32 @@
+"""Pictures in rows."""
+
+from pathlib import Path
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+GAP = 2
+
+
+def save_pairs(path: Path, originals: Tensor, reconstructions: Tensor, columns: int = 8) -> None:
+    """Rows of originals, each above the row of its reconstructions; grey lines part the pairs of rows.
+
+    Arguments:
+        originals, reconstructions: (n, C, H, W), in [0, 1], C = 1 or 3.
+    """
+    count, channels, height, width = originals.shape
+    columns = min(columns, count)
+    bands = []
+    for start in range(0, count, columns):
+        pairs = [pictures[start : start + columns] for pictures in (originals, reconstructions)]
+        band = torch.full((channels, 2 * height, columns * width), 0.5)
+        for row, pictures in enumerate(pairs):
+            for column, picture in enumerate(pictures):
+                top, left = row * height, column * width
+                band[:, top : top + height, left : left + width] = picture
+        bands += [band, torch.full((channels, GAP, columns * width), 0.5)]
+    grid = (torch.cat(bands[:-1], 1).clamp(0, 1) * 255).round().byte().permute(1, 2, 0).squeeze(-1)
+    image = Image.fromarray(grid.contiguous().numpy())
+    scale = max(1, 96 // height)  # small pictures are hard to see
+    image.resize((scale * image.width, scale * image.height), Image.Resampling.NEAREST).save(path)

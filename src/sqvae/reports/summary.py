@@ -1,0 +1,163 @@
+"""A run, in plain words."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqvae.training import RunFolder, read_records
+
+KINDS = {
+    "gaussian-1": "a Gaussian SQ-VAE (I), with one variance that is trained",
+    "gaussian-2": "a Gaussian SQ-VAE (II), with a variance for each picture",
+    "gaussian-3": "a Gaussian SQ-VAE (III), with a variance for each position",
+    "gaussian-4": "a Gaussian SQ-VAE (IV), with a variance for each position and dimension",
+    "gaussian-fixed": "a stochastic quantizer whose variance is fixed",
+    "vmf": "a von Mises-Fisher SQ-VAE, which quantizes directions",
+    "vq": "a plain VQ-VAE",
+    "vq-ema": "a VQ-VAE whose codes follow moving averages",
+    "vq-ema-reset": "a VQ-VAE with moving averages and code reset",
+    "gaussian-latent": "a VAE, with a continuous latent",
+}
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and sentences under it."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+def summarize(
+    folder: RunFolder,
+    experiment: Mapping[str, Any],
+    *,
+    shape: tuple[int, int, int],
+    code_shape: tuple[int, ...],
+    parameters: int,
+    fingerprint: str,
+) -> list[Section]:
+    """What a run is, how it trained and which codes it uses.
+
+    Arguments:
+        experiment: as in `config.json`.
+        shape: (C, H, W) of the pictures.
+        code_shape: of a picture's codes.
+        parameters: how many numbers are trained.
+        fingerprint: of the weights in use.
+    """
+    records = read_records(folder.log)
+    size = experiment["quantizer"]["codebook_size"] if experiment["quantizer"]["name"] != "gaussian-latent" else 0
+    return [
+        Section("What it is", _what(experiment, shape, code_shape, parameters, fingerprint, size)),
+        Section("How it trained", _how(folder, experiment, records)),
+        Section("Self-annealing", _annealing(records, size)),
+        Section("Codes", _codes(records, size)),
+        Section("Warnings", tuple(record["message"] for record in records if record["kind"] == "warning") or ("none",)),
+        Section("Files", _files(folder)),
+    ]
+
+
+def _what(
+    experiment: Mapping[str, Any],
+    shape: tuple[int, int, int],
+    code_shape: tuple[int, ...],
+    parameters: int,
+    fingerprint: str,
+    size: int,
+) -> tuple[str, ...]:
+    quantizer = experiment["quantizer"]
+    channels, height, width = shape
+    lines = [f"{KINDS.get(quantizer['name'], quantizer['name'])} ({quantizer['name']}), recipe {experiment['recipe']}"]
+    colour = "grey" if channels == 1 else "colour"
+    if size:
+        codes = "x".join(map(str, code_shape))
+        bits = math.prod(code_shape) * math.log2(size) if size > 1 else 0
+        pixels = 8 * channels * height * width
+        saved = f", {pixels / bits:.0f} times fewer" if bits else ""
+        lines += [
+            f"{size:,} codes of {quantizer['dim']} dimensions",
+            f"a {colour} picture of {height}x{width} becomes {codes} codes: {bits:,.0f} bits instead of "
+            f"{pixels:,}{saved}",
+        ]
+    else:
+        lines.append(f"{colour} pictures of {height}x{width}, {quantizer['dim']} dimensions a position")
+    return (*lines, f"{parameters:,} trained numbers; fingerprint {fingerprint}")
+
+
+def _how(folder: RunFolder, experiment: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    plan = experiment["training"]
+    validations = [record for record in records if record["kind"] == "validation"]
+    steps = [record for record in records if record["kind"] == "step"]
+    done = max((record["epoch"] for record in validations), default=0)
+    lines = [f"on {experiment['data']['source']}, seed {experiment['seed']}, batches of {plan['batch_size']}"]
+    if steps:
+        minutes = steps[-1]["seconds"] / 60
+        lines.append(f"{max(record['step'] for record in records):,} steps so far, {minutes:.1f} minutes")
+    if done >= plan["epochs"]:
+        lines.append(f"all {plan['epochs']} epochs are done")
+    else:
+        lines.append(f"{done} of {plan['epochs']} epochs are done; go on with: sqvae resume {folder}")
+    if validations:
+        last, best = validations[-1], [record for record in validations if record["best"]][-1]
+        lines.append(f"validation after epoch {last['epoch']}: MSE x 1000 = {1000 * last['mse']:.3f}")
+        lines.append(f"best by validation: epoch {best['epoch']}, MSE x 1000 = {1000 * best['mse']:.3f}")
+    return tuple(lines)
+
+
+def _annealing(records: Sequence[Mapping[str, Any]], size: int) -> tuple[str, ...]:
+    steps = [record for record in records if record["kind"] == "step"]
+    if len(steps) < 2:
+        return ("too few records to tell yet",)
+    first, last = steps[0], steps[-1]
+    lines = []
+    for name, words in (
+        ("variance", "the quantization's variance"),
+        ("relative_variance", "the same over the codes' mean squared distance"),
+        ("concentration", "the quantization's concentration"),
+        ("decoder_variance", "the decoder's variance"),
+    ):
+        if name in first and name in last:
+            lines.append(f"{words}: {first[name]:.4g} at step {first['step']:,}, now {last[name]:.4g}")
+    if size > 1 and last["entropy_per_position"] > 0:
+        share = last["entropy_per_position"] / math.log(size)
+        lines.append(
+            f"a position's entropy: {first['entropy_per_position']:.2f} nats, now {last['entropy_per_position']:.2f}, "
+            f"{100 * share:.0f}% of what blind choice would have"
+        )
+    return tuple(lines)
+
+
+def _codes(records: Sequence[Mapping[str, Any]], size: int) -> tuple[str, ...]:
+    with_counts = [record for record in records if record["kind"] == "validation" and record.get("counts")]
+    if not size:
+        return ("a continuous latent has none",)
+    if not with_counts:
+        return ("not validated yet",)
+    counts: list[int] = with_counts[-1]["counts"]
+    total = sum(counts)
+    ranked = sorted(range(size), key=lambda code: -counts[code])
+    unused = [code for code in range(size) if not counts[code]]
+    most = ", ".join(f"{code} ({100 * counts[code] / total:.1f}%)" for code in ranked[:5])
+    lines = [
+        f"{size - len(unused)} of {size} are used on the validation pictures; perplexity "
+        f"{with_counts[-1]['perplexity']:.1f}: as if so many were used equally often",
+        f"most used: {most}",
+    ]
+    if unused:
+        named = ", ".join(map(str, unused[:20])) + (", ..." if len(unused) > 20 else "")
+        lines.append(f"never used: {named}")
+    return tuple(lines)
+
+
+def _files(folder: RunFolder) -> tuple[str, ...]:
+    known = (
+        (folder.best, "the best checkpoint, which other commands use"),
+        (folder.last, "the newest checkpoint, from which `sqvae resume` goes on"),
+        (folder.log, "one JSON object a record"),
+        (folder.tensorboard, f"for: tensorboard --logdir {folder.tensorboard}"),
+        (folder.curves, "self-annealing, error and use of codes"),
+        (folder.pictures, "originals above reconstructions, by epoch"),
+    )
+    return tuple(f"{path}: {what}" for path, what in known if path.exists())

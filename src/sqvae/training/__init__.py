@@ -1,0 +1,53 @@
+"""Training: one loop for everything, and checkpoints that outlive any kill."""
+
+from sqvae.training.checkpoints import (
+    Checkpoint,
+    CheckpointError,
+    fingerprint,
+    read_checkpoint,
+    read_json,
+    write_checkpoint,
+    write_json,
+)
+from sqvae.training.folder import RunFolder
+from sqvae.training.loop import (
+    Task,
+    Training,
+    TrainingDivergedError,
+    TrainingStoppedError,
+    make_accelerator,
+    this_process,
+)
+from sqvae.training.order import Order, stream_seed
+from sqvae.training.plan import Plan
+from sqvae.training.schedules import SCHEDULES, Schedule, temperature
+from sqvae.training.watchers import JsonLines, Position, TensorBoard, Validation, Watcher, read_records
+
+__all__ = [
+    "SCHEDULES",
+    "Checkpoint",
+    "CheckpointError",
+    "JsonLines",
+    "Order",
+    "Plan",
+    "Position",
+    "RunFolder",
+    "Schedule",
+    "Task",
+    "TensorBoard",
+    "Training",
+    "TrainingDivergedError",
+    "TrainingStoppedError",
+    "Validation",
+    "Watcher",
+    "fingerprint",
+    "make_accelerator",
+    "read_checkpoint",
+    "read_json",
+    "read_records",
+    "stream_seed",
+    "temperature",
+    "this_process",
+    "write_checkpoint",
+    "write_json",
+]

@@ -1,0 +1,335 @@
+"""The loop that trains everything."""
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState, PartialState
+from accelerate.utils import DistributedDataParallelKwargs
+from torch import Tensor, nn
+
+from sqvae.distributions.checks import DivergedError
+from sqvae.training.checkpoints import Checkpoint, CheckpointError, read_checkpoint, write_checkpoint
+from sqvae.training.folder import RunFolder
+from sqvae.training.order import Order, stream_seed
+from sqvae.training.plan import Plan
+from sqvae.training.schedules import SCHEDULES, temperature
+from sqvae.training.signals import StopSignals
+from sqvae.training.watchers import Position, Validation, Watcher
+
+
+class Examples(Protocol):
+    """A training set."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, indices: Tensor) -> Tensor:
+        """(n,) -> (n, ...): some of the examples, as they are stored."""
+
+
+class Outcome(Protocol):
+    """What a model returns for a batch."""
+
+    @property
+    def loss(self) -> Tensor:
+        """(): what training minimises."""
+
+
+class Task(Protocol):
+    """What the loop leaves to others: how examples become input, and what is said about them."""
+
+    def prepare(self, examples: Tensor, device: torch.device) -> Tensor:
+        """Stored examples as the model wants them."""
+
+    def statistics(self, x: Tensor, outcome: Any) -> Mapping[str, float]:
+        """What a record says about one step."""
+
+    def validate(self, model: nn.Module, accelerator: Accelerator) -> Validation:
+        """A judgement of the model on examples it is not trained on; every process takes part."""
+
+
+class TrainingStoppedError(Exception):
+    """Training was asked to stop, and has saved its state."""
+
+    def __init__(self, folder: Path, position: Position, signal_number: int) -> None:
+        super().__init__(f"stopped at {position}; saved in {folder}")
+        self.position = position
+        self.signal_number = signal_number
+
+
+class TrainingDivergedError(Exception):
+    """The loss is no longer a number."""
+
+
+class Training:
+    """One run, from wherever it stands to its end.
+
+    Two runs with the same arguments give the same weights, and so does one that was killed and resumed any number of
+    times (on CPUs to the bit, with the same number of threads and processes): the order of the data and all noise are
+    functions of the seed and the step, and everything else is in the checkpoint.
+
+    Arguments:
+        model: called as ``model(x, temperature)``, it returns something with a loss.
+        examples: the training set.
+        task: what depends on the kind of data.
+        plan: how to train.
+        folder: where checkpoints go.
+        config: what is stored with them.
+        seed: of the order and of all noise.
+        watchers: who is told what happens.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        examples: Examples,
+        task: Task,
+        plan: Plan,
+        folder: RunFolder,
+        config: Mapping[str, Any],
+        *,
+        seed: int = 0,
+        watchers: Sequence[Watcher] = (),
+    ) -> None:
+        self.model, self.examples, self.task, self.plan = model, examples, task, plan
+        self.folder, self.config, self.seed = folder, config, seed
+        self.accelerator = make_accelerator(plan.precision)
+        processes = self.accelerator.num_processes
+        if plan.batch_size % (processes * plan.accumulate):
+            raise ValueError(
+                f"a batch of {plan.batch_size} can't be divided among {processes} processes"
+                f"{f' and {plan.accumulate} shares each' if plan.accumulate > 1 else ''}: choose training.batch_size "
+                f"a multiple of {processes * plan.accumulate}"
+            )
+        self.watchers = watchers if self.accelerator.is_main_process else ()
+        self.order = Order(len(examples), plan.batch_size, seed, passes=plan.passes_per_epoch or 1, processes=processes)
+        self.position = Position(0, 0, 0, plan.epochs, len(self.order))
+        self.schedule = SCHEDULES[plan.schedule](plan, self.position.steps)
+        self.best = float("inf")
+        self.seconds = 0.0
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        optimizer = torch.optim.Adam(trained, lr=plan.learning_rate, fused=True)
+        if plan.compile:
+            model = torch.compile(model)  # type: ignore[assignment]
+        if self.accelerator.scaler is None:
+            self.prepared, self.optimizer = self.accelerator.prepare(model), optimizer
+        else:
+            self.prepared, self.optimizer = self.accelerator.prepare(model, optimizer)
+        self._parameters = trained
+        self._loss = torch.zeros((), device=self.accelerator.device)
+        self._losses = 0
+
+    def resume(self, checkpoint: Path) -> None:
+        """Take up the state of a checkpoint."""
+        saved = read_checkpoint(checkpoint, training=True)
+        assert saved.state is not None
+        self.model.load_state_dict(dict(saved.weights))
+        self._load_optimizer(saved.state_tensors)
+        self.schedule.restore(saved.state["schedule"])
+        if self.accelerator.scaler is not None and saved.state["scaler"]:
+            self.accelerator.scaler.load_state_dict(saved.state["scaler"])
+        counters = {name: saved.state[name] for name in ("epoch", "batch", "step")}
+        self.position = replace(self.position, **counters)
+        self.best, self.seconds = saved.state["best"] or float("inf"), saved.state["seconds"]
+        if saved.state["batches"] != self.position.batches:
+            raise CheckpointError(
+                f"{checkpoint} was trained with {saved.state['batches']:,} batches an epoch, and now there are "
+                f"{self.position.batches:,}: use the data, the batch size and the number of processes that it had"
+            )
+
+    def run(self) -> None:
+        """Train to the end of the plan, or until a signal asks to stop."""
+        start = time.monotonic() - self.seconds
+        try:
+            with self.folder.writing(), StopSignals() as signals:
+                self._tell("started")
+                saved = time.monotonic()
+                while self.position.epoch < self.plan.epochs:
+                    for batch in self._batches():
+                        self._step(batch)
+                        self.seconds = time.monotonic() - start
+                        if self._agreed(signals.received is not None):
+                            self._save()
+                            number = signals.received or 0
+                            raise TrainingStoppedError(self.folder.last, self.position, int(number))
+                        if self._agreed(time.monotonic() - saved > 60 * self.plan.checkpoint_minutes):
+                            self._save()
+                            saved = time.monotonic()
+                    self._validate()
+                    saved = time.monotonic()
+        except DivergedError as failure:
+            self._diverged(str(failure), failure)
+        finally:
+            self._tell("finished")
+            self.accelerator.free_memory()
+
+    def _batches(self) -> Iterator[Tensor]:
+        """What is left of the present epoch: of each batch, this process's part."""
+        self.prepared.train()
+        epoch, processes = self.position.epoch, self.accelerator.num_processes
+        share = self.order.batch_size // processes
+        first = share * self.accelerator.process_index
+        for index in range(self.position.batch, len(self.order)):
+            yield self.examples.take(self.order.batch(epoch, index)[first : first + share])
+
+    def _step(self, batch: Tensor) -> None:
+        """One step of the optimizer."""
+        step = self.position.step
+        rate = self.schedule.rate(step)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self._seed(stream_seed(self.seed, "noise", step))
+        tau = torch.tensor(temperature(step, self.plan.temperature_decay, self.plan.temperature_minimum))
+        shares = batch.chunk(self.plan.accumulate)
+        for number, share in enumerate(shares, 1):
+            x = self.task.prepare(share, self.accelerator.device)
+            last = number == len(shares)
+            with contextlib.nullcontext() if last else self.accelerator.no_sync(self.prepared):
+                outcome = self.prepared(x, tau)
+                loss = outcome.loss
+                self._backward(loss / len(shares) if len(shares) > 1 else loss)
+            self._loss += loss.detach() / len(shares)
+        self._losses += 1
+        if self.plan.clip is not None:
+            self.accelerator.clip_grad_norm_(self._parameters, self.plan.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.position = replace(self.position, batch=self.position.batch + 1, step=step + 1)
+        self._tell("stepped", rate)
+        if (step + 1) % self.plan.log_every == 0:
+            self._record(x, outcome, rate, float(tau))
+
+    def _seed(self, seed: int) -> None:
+        """Seed the noise: the same in every process, each of which draws what belongs to its part of the batch."""
+        # Not torch.manual_seed, which looks for every kind of device there might be, and takes as long as a layer.
+        torch.default_generator.manual_seed(seed)
+        if self.accelerator.device.type != "cpu":
+            torch.get_device_module(self.accelerator.device).manual_seed(seed)
+
+    def _backward(self, loss: Tensor) -> None:
+        # Accelerate's own way looks for optional packages at each call; only scaled losses need it.
+        if self.accelerator.scaler is None:
+            loss.backward()
+        else:
+            self.accelerator.backward(loss)
+
+    def _record(self, x: Tensor, outcome: Any, rate: float, tau: float) -> None:
+        """Tell the watchers the mean loss of the last steps, and more about the last one."""
+        loss = float(self.accelerator.reduce(self._loss, "mean")) / self._losses
+        self._forget_losses()
+        if not abs(loss) < float("inf"):
+            self._diverged(f"the loss is {loss}")
+        statistics = self.task.statistics(x, outcome)
+        self._tell(
+            "recorded",
+            {"loss": loss, **statistics, "temperature": tau, "rate": rate, "seconds": round(self.seconds, 3)},
+        )
+
+    def _forget_losses(self) -> None:
+        self._loss.zero_()
+        self._losses = 0
+
+    def _validate(self) -> None:
+        """Judge the model, remember the best, and save."""
+        self.prepared.eval()
+        validation = self.task.validate(self.model, self.accelerator)
+        self.schedule.validated(validation.loss)
+        improved = validation.loss < self.best
+        self.best = min(self.best, validation.loss)
+        self._forget_losses()
+        self.position = replace(self.position, epoch=self.position.epoch + 1, batch=0)
+        if improved:
+            # Before the newest: a kill in between then repeats this epoch, and writes both once more.
+            self._write(self.folder.best, Checkpoint(self.config, self.model.state_dict()))
+        self._tell("validated", validation, improved)
+        for message in validation.warnings:
+            self._tell("warned", message)
+        self._save()
+
+    def _save(self) -> None:
+        """Write the newest checkpoint, unless its weights are no longer numbers."""
+        weights = self.model.state_dict()
+        broken = [name for name, tensor in weights.items() if not tensor.isfinite().all()]
+        if broken:
+            self._diverged(f"the weights {', '.join(broken[:3])} are no longer finite")
+        state = {
+            **{name: getattr(self.position, name) for name in ("epoch", "batch", "step", "batches")},
+            "best": self.best if self.best < float("inf") else None,
+            "seconds": self.seconds,
+            "schedule": self.schedule.state(),
+            "scaler": self.accelerator.scaler.state_dict() if self.accelerator.scaler is not None else None,
+            "processes": self.accelerator.num_processes,
+        }
+        checkpoint = Checkpoint(self.config, weights, state, self._optimizer_tensors())
+        self._write(self.folder.last, checkpoint, previous=self.folder.previous)
+
+    def _write(self, target: Path, checkpoint: Checkpoint, **options: Any) -> None:
+        """The first process writes, and the others wait for it."""
+        if self.accelerator.is_main_process:
+            try:
+                write_checkpoint(target, checkpoint, **options)
+            except CheckpointError as failure:
+                raise CheckpointError(f"{failure}. {self.folder.advice()}") from failure
+        self.accelerator.wait_for_everyone()
+
+    def _optimizer_tensors(self) -> dict[str, Tensor]:
+        """The optimizer's state, by the names of the parameters it belongs to."""
+        state = self.optimizer.state
+        return {
+            f"{name}/{key}": value
+            for name, parameter in self.model.named_parameters()
+            for key, value in state.get(parameter, {}).items()
+        }
+
+    def _load_optimizer(self, tensors: Mapping[str, Tensor]) -> None:
+        names = dict(self.model.named_parameters())
+        for path, value in tensors.items():
+            name, key = path.rsplit("/", 1)
+            parameter = names[name]
+            # In the parameter's own layout in memory, which the optimizer takes for granted.
+            like = parameter if value.shape == parameter.shape else value
+            self.optimizer.state[parameter][key] = torch.empty_like(like, device=parameter.device).copy_(value)
+
+    def _agreed(self, wish: bool) -> bool:
+        """Whether any process wishes something, so that all do it at the same step."""
+        if self.accelerator.num_processes == 1:
+            return wish
+        if self.position.step % 10:  # asking the others takes time
+            return False
+        wishes = torch.tensor(float(wish), device=self.accelerator.device)
+        return bool(self.accelerator.reduce(wishes, "sum") > 0)
+
+    def _diverged(self, what: str, cause: Exception | None = None) -> None:
+        message = (
+            f"training has diverged at {self.position}: {what}. Lower training.learning_rate, or bound the gradient "
+            f"with training.clip=1. {self.folder.advice()}"
+        )
+        self._tell("warned", message)
+        raise TrainingDivergedError(message) from cause
+
+    def _tell(self, event: str, *details: Any) -> None:
+        for watcher in self.watchers:
+            getattr(watcher, event)(self.position, *details)
+
+
+def this_process() -> PartialState:
+    """This process among its peers, if a launcher has started several."""
+    # Accelerate takes processes without an accelerator for unrelated ones unless it is told that they run on CPUs.
+    return PartialState(cpu=not torch.accelerator.is_available())
+
+
+def make_accelerator(precision: str = "no") -> Accelerator:
+    """Accelerate's view of this process: its device, its peers, its precision."""
+    # The state is one for all accelerators of a process; without this a second run could not choose another precision.
+    AcceleratorState._reset_state()
+    # Batch statistics are already the same everywhere, so sending buffers around would be for nothing.
+    return Accelerator(
+        mixed_precision=precision,
+        cpu=not torch.accelerator.is_available(),
+        kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)],
+    )

@@ -1,0 +1,60 @@
+"""What a training run is asked to do, in numbers."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Precision = Literal["no", "bf16", "fp16"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long, how fast and how carefully to train."""
+
+    epochs: int = 100
+    passes_per_epoch: int | None = None
+    """How often an epoch goes through the data. None: once, or where examples are few, as often as gives 200 steps."""
+    batch_size: int = 32
+    """Examples a step, over all processes and accumulated shares together."""
+    accumulate: int = 1
+    """In how many shares a batch is computed, one after the other, to save memory. Batch statistics are then those of a
+    share."""
+    learning_rate: float = 1e-3
+    schedule: str = "plateau"
+    """How the learning rate falls: see `sqvae.training.SCHEDULES`."""
+    patience: int = 3
+    """Of the plateau rule: so many epochs without improvement, and the rate is halved."""
+    temperature_decay: float = 1e-5
+    """The relaxation's temperature is exp(-decay * step),"""
+    temperature_minimum: float = 1e-6
+    """and never less than this."""
+    clip: float | None = None
+    """The largest norm of the gradient; None leaves it as it is."""
+    precision: Precision = "no"
+    """Mixed precision: bf16, fp16 or no."""
+    compile: bool = False
+    """Compile the model first: about half a minute, then faster steps."""
+    threads: int | None = None
+    """Of the CPU; None leaves torch's choice. A run that must resume to the same bits keeps the same number."""
+    log_every: int = 50
+    """Steps between two records."""
+    checkpoint_minutes: float = 5.0
+    """At least so often the state is saved within an epoch; after each epoch it is in any case."""
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "accumulate", "patience", "log_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"training.{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("learning_rate", "temperature_minimum", "checkpoint_minutes"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"training.{name} must be > 0, got {getattr(self, name)}")
+        for name in ("passes_per_epoch", "clip", "threads"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"training.{name} must be > 0, or none; got {value}")
+        if self.temperature_decay < 0:
+            raise ValueError(f"training.temperature_decay must be at least 0, got {self.temperature_decay}")
+        if self.batch_size % self.accumulate:
+            raise ValueError(
+                f"training.accumulate must divide the batch: {self.batch_size} examples don't make "
+                f"{self.accumulate} equal shares"
+            )

@@ -1,0 +1,100 @@
+"""How the learning rate and the temperature change as training goes on."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+
+from sqvae.training.plan import Plan
+
+State = dict[str, float | int | None]
+
+
+def temperature(step: int, decay: float, minimum: float) -> float:
+    r"""The temperature of the relaxation, :math:`\tau = \max(e^{-\lambda t}, \tau_{min})`."""
+    return max(math.exp(-decay * step), minimum)
+
+
+class Schedule(ABC):
+    """A learning rate that follows the step, or what validation says."""
+
+    @abstractmethod
+    def rate(self, step: int) -> float:
+        """The learning rate of a step."""
+
+    def validated(self, loss: float) -> None:  # noqa: B027  most don't care
+        """Take note of a validation loss."""
+
+    def state(self) -> State:
+        """What a resumed run must know."""
+        return {}
+
+    def restore(self, state: State) -> None:  # noqa: B027  most have none
+        """Go on from such a state."""
+
+
+class Constant(Schedule):
+    """The same rate throughout."""
+
+    def __init__(self, learning_rate: float) -> None:
+        self.learning_rate = learning_rate
+
+    def rate(self, step: int) -> float:
+        return self.learning_rate
+
+
+class Cosine(Schedule):
+    r"""A rate that falls to 0 by the end, :math:`\tfrac12 (1 + \cos(\pi t / T))` of the first."""
+
+    def __init__(self, learning_rate: float, steps: int) -> None:
+        self.learning_rate = learning_rate
+        self.steps = steps
+
+    def rate(self, step: int) -> float:
+        return self.learning_rate * (1 + math.cos(math.pi * min(step / self.steps, 1))) / 2
+
+
+class Plateau(Schedule):
+    """The paper's rule: halve the rate when validation has not improved for some epochs.
+
+    Improvement is measured in absolute terms, because the loss of a continuous model passes through 0.
+
+    Arguments:
+        learning_rate: the first.
+        patience: so many epochs in a row without improvement halve it.
+        tolerance: what counts as improvement of the loss per dimension.
+    """
+
+    def __init__(self, learning_rate: float, patience: int, tolerance: float = 1e-4) -> None:
+        self.learning_rate = learning_rate
+        self.patience = patience
+        self.tolerance = tolerance
+        self._best: float | None = None
+        self._waited = 0
+
+    def rate(self, step: int) -> float:
+        return self.learning_rate
+
+    def validated(self, loss: float) -> None:
+        if self._best is None or loss < self._best - self.tolerance:
+            self._best, self._waited = loss, 0
+            return
+        self._waited += 1
+        if self._waited >= self.patience:
+            self.learning_rate /= 2
+            self._waited = 0
+
+    def state(self) -> State:
+        return {"learning_rate": self.learning_rate, "best": self._best, "waited": self._waited}
+
+    def restore(self, state: State) -> None:
+        self.learning_rate = float(state["learning_rate"] or 0)
+        self._best = state["best"]
+        self._waited = int(state["waited"] or 0)
+
+
+SCHEDULES: Mapping[str, Callable[[Plan, int], Schedule]] = {
+    "plateau": lambda plan, steps: Plateau(plan.learning_rate, plan.patience),
+    "cosine": lambda plan, steps: Cosine(plan.learning_rate, steps),
+    "constant": lambda plan, steps: Constant(plan.learning_rate),
+}
+"""Every schedule by name, from the plan and the number of steps of the whole run."""

@@ -1,0 +1,303 @@
+"""The command line, as a person uses it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from sqvae.cli import main
+from sqvae.cli.app import app
+from sqvae.recipes import RECIPES
+from sqvae.training import read_records
+
+SMALL = [
+    *("--set", "network.widths=4,8", "--set", "network.mix=false", "--set", "network.blocks=1"),
+    *("--set", "quantizer.dim=8", "--set", "quantizer.codebook_size=16", "--set", "training.passes_per_epoch=2"),
+    *("--set", "training.log_every=2", "--set", "training.threads=1"),
+]
+
+
+EVERY_STEP = ["data.size=16", "training.passes_per_epoch=8", "training.log_every=1", "training.schedule=constant"]
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """Pictures of many sizes and kinds in two folders, with a broken one and a text among them."""
+    root = tmp_path_factory.mktemp("mine") / "photos"
+    random = np.random.default_rng(0)
+    for number in range(60):
+        height, width = (int(side) for side in random.integers(20, 90, 2))
+        picture = Image.fromarray(random.integers(0, 255, (height, width, 3), dtype=np.uint8))
+        mode = ("RGB", "L", "RGBA", "P", "1")[number % 5]
+        path = root / ("holiday" if number % 2 else "home") / f"picture {number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        picture.convert(mode).save(path)
+    (root / "home" / "broken.jpg").write_bytes(b"\xff\xd8\xff\xe0 not much of a picture")
+    (root / "notes.txt").write_text("a text")
+    return root
+
+
+@pytest.fixture(scope="module")
+def run(pictures, tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "run"
+    assert main(["train", "--data", str(pictures), "--out", str(out), "--epochs", "2", *SMALL]) == 0
+    return out
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def said(capsys) -> str:
+    """What was printed, in one line: a narrow terminal breaks lines anywhere."""
+    captured = capsys.readouterr()
+    return " ".join((captured.out + captured.err).split())
+
+
+def commands() -> list[str]:
+    return [command.name or command.callback.__name__ for command in app.registered_commands]
+
+
+def test_the_commands_are_those_we_promise():
+    assert set(commands()) >= {"train", "resume", "evaluate", "reconstruct", "encode", "decode", "inspect", "list"}
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_has_help_with_an_example(command, capsys):
+    assert main([command, "--help"]) == 0
+    assert f"Example: sqvae {command}" in said(capsys)
+
+
+def test_help_does_not_wait_for_torch():
+    code = "import sys; from sqvae.cli import main; main(['train', '--help']); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("False")
+
+
+def test_from_a_folder_of_pictures_to_decoded_pictures(pictures, run, tmp_path, capsys):
+    assert main(["evaluate", str(run)]) == 0
+    printed = said(capsys)
+    assert "MSE x 1000" in printed
+    assert "6 test pictures" in printed
+    assert main(["encode", str(run), str(pictures), "-o", "codes.safetensors"]) == 0
+    printed = said(capsys)
+    assert "60 pictures, 16x16 codes each, below 16" in printed
+    assert "left out: home/broken.jpg" in printed
+    assert main(["decode", str(run), "codes.safetensors", "-o", "decoded"]) == 0
+    decoded = sorted(path.relative_to("decoded").as_posix() for path in Path("decoded").rglob("*.png"))
+    assert decoded == sorted(path.relative_to(pictures).as_posix() for path in pictures.rglob("*.png"))
+    with Image.open("decoded/holiday/picture 1.png") as picture:
+        assert picture.size == (64, 64)
+        assert picture.mode == "RGB"
+    one = str(pictures / "home" / "picture 0.png")
+    assert main(["reconstruct", str(run), one, "-o", "rebuilt"]) == 0
+    with Image.open("rebuilt/picture 0.png") as rebuilt, Image.open("decoded/home/picture 0.png") as same:
+        # Alone or among others a picture comes out the same, up to rounding.
+        assert np.abs(np.asarray(rebuilt).astype(int) - np.asarray(same)).max() <= 1
+    capsys.readouterr()
+    assert main(["inspect", str(run)]) == 0
+    printed = said(capsys)
+    for words in (
+        "a Gaussian SQ-VAE (I)",
+        "a colour picture of 64x64 becomes 16x16 codes: 1,024 bits instead of 98,304, 96 times fewer",
+        "all 2 epochs are done",
+        "most used:",
+        "Self-annealing the quantization's variance:",
+    ):
+        assert words in printed
+
+
+def test_training_says_what_it_does(pictures, run, capsys):
+    """What was decided about the data, what was left out, each epoch, and what to do next."""
+    assert main(["train", "--data", str(pictures), "--out", "again", "--epochs", "1", *SMALL]) == 0
+    printed = said(capsys)
+    for words in (
+        "training pictures in again",
+        "sizes, from",
+        "each is cropped to its centre square and resized to 64x64",
+        "broken.jpg",
+        "notes.txt",
+        "48 to train on, 6 to validate on, 6 to test on",
+        "epoch 1/1 loss per dimension",
+        "6 test pictures of photos",
+        "MSE x 1000",
+        "Done: again. Turn pictures into codes with: sqvae encode again",
+    ):
+        assert words in printed
+
+
+def test_evaluation_as_json_is_json_and_is_kept(run, capsys):
+    assert main(["evaluate", str(run), "--json", "--split", "validation"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["split"] == "validation"
+    assert record["pictures"] == 6
+    assert set(record["measures"]) >= {"mse", "perplexity", "batch_perplexity", "soft_perplexity", "bits_per_dimension"}
+    assert sum(record["counts"]) == 6 * 256
+    assert json.loads((run / "results-validation.json").read_text()) == record
+    page = (run / "results-validation.md").read_text()
+    assert f"{1000 * record['measures']['mse']:.3f}" in page
+    with Image.open(run / "results-validation.png") as picture:
+        assert picture.width > 64
+
+
+def test_evaluation_agrees_with_a_direct_computation(run, pictures):
+    import sqvae
+    from sqvae.data import load as load_data
+
+    assert main(["evaluate", str(run), "--json"]) == 0
+    record = json.loads((run / "results-test.json").read_text())
+    tokenizer = sqvae.load(run)
+    test = load_data(pictures, tokenizer.preprocessing).test
+    x = test.take(range(len(test))).float() / 255
+    error = (tokenizer.reconstruct(x) - x).square().mean()
+    assert record["measures"]["mse"] == pytest.approx(error.item(), rel=1e-5)
+    counts = torch.bincount(tokenizer.encode(x).flatten(), minlength=16)
+    assert record["counts"] == counts.tolist()
+    p = counts[counts > 0] / counts.sum()
+    assert record["measures"]["perplexity"] == pytest.approx((-(p * p.log()).sum()).exp().item(), rel=1e-5)
+    assert record["measures"]["codes_used"] == len(p)
+
+
+def test_evaluation_on_other_data(run, tmp_path, capsys):
+    np.save("other.npy", np.zeros((30, 32, 32, 3), np.uint8))
+    assert main(["evaluate", str(run), "--data", "other.npy", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["pictures"] == 3
+
+
+@pytest.mark.parametrize("kind", ["recipes", "quantizers", "data"])
+def test_lists(kind, capsys):
+    from sqvae.data import DATASETS
+    from sqvae.quantizers import QUANTIZERS
+
+    assert main(["list", kind]) == 0
+    printed = said(capsys)
+    for name in {"recipes": RECIPES, "quantizers": QUANTIZERS, "data": DATASETS}[kind]:
+        assert name in printed
+    if kind == "data":
+        assert "sqvae[hub]" in printed
+
+
+def test_a_dry_run_shows_the_configuration(capsys):
+    assert main(["train", "mnist", "--set", "quantizer.name=vq-ema", "--seed", "5", "--dry-run"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["quantizer"]["name"] == "vq-ema"
+    assert shown["seed"] == 5
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train"], "sqvae: say what to train on: --data DIR for your own pictures, or a recipe"),
+        (
+            ["train", "minst"],
+            "sqvae: the recipe 'minst' is unknown (did you mean mnist?); there is demo, pictures, mnist",
+        ),
+        (["train", "pictures"], "is for your own data: pass --data DIR"),
+        (["train", "demo", "--set", "quantizer.codebok_size=3"], "did you mean codebook_size?"),
+        (["train", "--data", "nowhere"], "nowhere"),
+        (["resume", "nowhere"], "sqvae: nowhere holds no run to resume"),
+        (["evaluate", "nowhere"], "sqvae: there is no run nowhere"),
+        (["encode", "nowhere", "x.png", "-o", "y"], "sqvae: there is no run nowhere"),
+        (["inspect", "nowhere"], "sqvae: nowhere is no run"),
+        (["train", "demo", "--nodes", "2"], "sqvae: --nodes 2 needs MASTER_ADDR and NODE_RANK in the environment"),
+        (["train", "demo", "--precision", "fp8"], "Invalid value for '--precision'"),
+        (["trian"], "No such command 'trian'"),
+    ],
+)
+def test_a_mistake_gets_one_clear_message(arguments, message, capsys, monkeypatch):
+    for name in ("MASTER_ADDR", "NODE_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    assert main(arguments) != 0
+    printed = said(capsys).replace("│ ", "").replace(" │", "")
+    assert message in printed
+    assert "Traceback" not in printed
+    assert not Path("runs").exists() or not list(Path("runs").rglob("*.safetensors"))
+
+
+def test_a_folder_given_as_a_recipe(pictures, capsys):
+    assert main(["train", str(pictures)]) == 1
+    assert f"to train on it: sqvae train --data {pictures}" in said(capsys)
+
+
+def test_an_empty_folder_and_one_without_pictures(tmp_path, capsys):
+    Path("empty").mkdir()
+    assert main(["train", "--data", "empty"]) == 1
+    assert "empty" in said(capsys)
+    Path("texts").mkdir()
+    Path("texts/a.txt").write_text("a")
+    assert main(["train", "--data", "texts"]) == 1
+    assert ".txt" in said(capsys)
+
+
+def test_one_picture_is_enough_to_train_and_too_few_to_judge(pictures, capsys):
+    Path("one").mkdir()
+    Image.open(pictures / "home" / "picture 0.png").save("one/only.png")
+    assert main(["train", "--data", "one", "--epochs", "1", *SMALL]) == 0
+    printed = said(capsys)
+    assert "numbers on them say nothing about new pictures" in printed
+    assert Path("runs/one/best/model.safetensors").exists()
+
+
+def test_strict_ends_at_a_broken_picture(pictures, capsys):
+    assert main(["train", "--data", str(pictures), "--strict", *SMALL]) == 1
+    assert "broken.jpg" in said(capsys)
+
+
+def test_codes_of_another_run_are_refused(run, pictures, capsys):
+    assert main(["train", "--data", str(pictures), "--out", "other", "--epochs", "1", "--seed", "9", *SMALL]) == 0
+    assert main(["encode", "other", str(pictures / "home"), "-o", "codes"]) == 0
+    capsys.readouterr()
+    assert main(["decode", str(run), "codes", "-o", "decoded"]) == 1
+    assert "holds codes of another model" in said(capsys)
+    assert not Path("decoded").exists()
+
+
+def test_new_folders_are_numbered(pictures):
+    for _ in range(2):
+        assert main(["train", "--data", str(pictures / "home"), "--epochs", "1", *SMALL]) == 0
+    assert {path.name for path in Path("runs").iterdir()} == {"home", "home-2"}
+
+
+def test_a_failure_that_we_did_not_expect_keeps_its_traceback(monkeypatch):
+    monkeypatch.setattr("sqvae.cli.inspection.inspect_run", lambda run: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main(["inspect", "x"])
+
+
+@pytest.mark.parametrize("quantizer", ["gaussian-1", "vq-ema"])
+def test_several_processes_by_one_flag(quantizer, pictures):
+    """Two processes train one run as one process would, and resume it; its files are those of any other run."""
+    settings = [
+        *SMALL,
+        *(part for text in EVERY_STEP for part in ("--set", text)),
+        "--set",
+        f"quantizer.name={quantizer}",
+    ]
+    train = ["train", "--data", str(pictures), "--epochs", "1", *settings]
+    assert main([*train, "--out", "one"]) == 0
+    assert main(["resume", "one", "--epochs", "2"]) == 0
+    for command in ([*train, "--out", "two"], ["resume", "two", "--epochs", "2"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "sqvae", *command, "--devices", "2"],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("Done: two") == 1
+    assert json.loads(Path("two/last/training.json").read_text())["processes"] == 2
+    one, two = (
+        [record for record in read_records(Path(run) / "log.jsonl") if record["kind"] == "step"]
+        for run in ("one", "two")
+    )
+    assert len(one) == 24
+    assert [record["loss"] for record in two] == pytest.approx([record["loss"] for record in one], rel=1e-4)
+    assert main(["evaluate", "two"]) == 0

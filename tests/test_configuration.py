@@ -1,0 +1,166 @@
+"""Configurations: written, read, changed one by one, and what is said of a slip of the pen."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from sqvae.experiment import ConfigurationError, Experiment, QuantizerSettings, build_model, build_quantizer, override
+from sqvae.experiment.configuration import from_json, to_json
+from sqvae.quantizers import QUANTIZERS
+from sqvae.recipes import RECIPES
+from sqvae.training import Plan
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_survives_its_file(name):
+    experiment = RECIPES[name]()
+    assert experiment.recipe == name
+    assert from_json(Experiment, json.loads(json.dumps(to_json(experiment)))) == experiment
+    assert RECIPES[name].__doc__
+
+
+@pytest.mark.parametrize(
+    ("recipe", "shape", "codes"),
+    [
+        ("demo", (1, 28, 28), (7, 7)),
+        ("mnist", (1, 28, 28), (7, 7)),
+        ("fashion-mnist", (1, 28, 28), (7, 7)),
+        ("cifar10", (3, 32, 32), (8, 8)),
+        ("celeba", (3, 64, 64), (16, 16)),
+        ("celeba-hq", (3, 256, 256), (32, 32)),
+        ("pictures", (3, 64, 96), (16, 24)),
+        ("pictures", (1, 128, 128), (16, 16)),
+    ],
+)
+def test_every_recipe_builds_the_paper_s_latent(recipe, shape, codes):
+    import torch
+
+    model = build_model(RECIPES[recipe](), shape)
+    x = torch.rand(1, *shape)
+    assert model.encode(x).shape == (1, *codes)
+    assert model.reconstruct(x).shape == x.shape
+
+
+def test_the_paper_s_mnist_network_has_its_layers():
+    """Counted by hand from appendix E.1: d = 64, 2 ResBlocks on either side, K = 128."""
+    model = build_model(RECIPES["mnist"](), (1, 28, 28))
+    block = 64 * 64 * 9 + 2 * 64 + 64 * 64 + 2 * 64
+    halving = (16 * 32 + 32) + 2 * 32 + (16 * 32 * 64 + 64)
+    doubling = (16 * 64 * 32 + 32) + 2 * 32 + (16 * 32 + 1)
+    quantizer = 128 * 64 + 1
+    trained = sum(parameter.numel() for parameter in model.parameters())
+    assert trained == 4 * block + halving + doubling + quantizer
+
+
+def test_settings_are_overridden_by_their_kind():
+    experiment = override(
+        RECIPES["mnist"](),
+        [
+            "quantizer.codebook_size=1024",
+            "training.clip=1",
+            "training.compile=yes",
+            "network.widths=8,16,64",
+            "data.size=64,32",
+            "data.channels=3",
+            "quantizer.initial_variance=none",
+            "likelihood.variance=learned",
+            "seed=7",
+        ],
+    )
+    assert experiment.quantizer.codebook_size == 1024
+    assert experiment.training.clip == 1.0
+    assert isinstance(experiment.training.clip, float)
+    assert experiment.training.compile is True
+    assert experiment.network.widths == (8, 16, 64)
+    assert experiment.data.size == (64, 32)
+    assert experiment.data.channels == 3
+    assert experiment.quantizer.initial_variance is None
+    assert experiment.likelihood.variance == "learned"
+    assert experiment.seed == 7
+    assert override(experiment, ["data.size=28"]).data.size == 28
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        (
+            "quantizer.codebok_size=3",
+            r"no setting 'quantizer.codebok_size' \(did you mean codebook_size\?\); there is name, ",
+        ),
+        (
+            "codebook_size=3",
+            r"no setting 'codebook_size' \(did you mean quantizer.codebook_size\?\); there is recipe, seed",
+        ),
+        ("trainng.epochs=3", r"no setting 'trainng.epochs' \(did you mean training\?\)"),
+        ("quantizer.codebook_size=many", r"quantizer.codebook_size is a whole number; got 'many'"),
+        ("quantizer.codebook_size=1.5", r"is a whole number; got '1.5'"),
+        (
+            "quantizer.name=gausian-1",
+            r"quantizer.name 'gausian-1' is unknown \(did you mean gaussian-1\?\); there is gaussian-1, ",
+        ),
+        ("quantizer=vq", r"quantizer is a group of settings; set one of quantizer.name, quantizer.codebook_size"),
+        ("seed.x=1", r"seed is a single value"),
+        ("seed", r"--set takes key=value, got 'seed'; try --set seed=VALUE"),
+        ("training.schedule=cosin", r"training.schedule 'cosin' is unknown \(did you mean cosine\?\)"),
+        ("training.compile=perhaps", r"is true or false; got 'perhaps'"),
+        ("training.precision=fp8", r"training.precision is no or bf16 or fp16; got 'fp8'"),
+        ("data.size=1,2,3", r"data.size is a whole number or 2 whole numbers, such as 64,128 or none; got '1,2,3'"),
+        ("data.channels=2", r"channels must be 1 or 3"),
+        ("training.epochs=0", r"training.epochs must be at least 1, got 0"),
+        ("training.learning_rate=0", r"must be > 0"),
+        ("training.accumulate=5", r"32 examples don't make 5 equal shares"),
+        ("quantizer.codebook_size=0", r"must be at least 1, got 0"),
+    ],
+)
+def test_a_slip_is_named_with_what_was_meant(assignment, message):
+    with pytest.raises(ValueError, match=message):
+        override(Experiment(), [assignment])
+
+
+def test_a_file_with_a_strange_key_or_value_is_refused():
+    content = to_json(Experiment())
+    with pytest.raises(ConfigurationError, match=r"no setting 'quantizer.codebok'.*did you mean codebook_size"):
+        from_json(Experiment, {**content, "quantizer": {"codebok": 3}})
+    with pytest.raises(ConfigurationError, match=r"quantizer.codebook_size is a whole number; got '3'"):
+        from_json(Experiment, {**content, "quantizer": {"codebook_size": "3"}})
+    with pytest.raises(ConfigurationError, match=r"data.strict is true or false; got 1"):
+        from_json(Experiment, {**content, "data": {"strict": 1}})
+
+
+@pytest.mark.parametrize("name", QUANTIZERS)
+def test_every_quantizer_is_built_by_name(name):
+    quantizer = build_quantizer(QuantizerSettings(name=name, codebook_size=8, dim=4))
+    assert quantizer.dim == 4
+    assert quantizer.channel_first
+
+
+def test_a_setting_that_a_quantizer_does_not_have_is_refused():
+    with pytest.raises(
+        ConfigurationError, match=r"vq has no quantizer.initial_variance; it takes codebook_size, dim, commitment"
+    ):
+        build_quantizer(QuantizerSettings(name="vq", initial_variance=3.0))
+    assert build_quantizer(QuantizerSettings(name="vq-ema", decay=0.5)).decay == 0.5
+
+
+def test_a_recipe_serves_for_every_quantizer():
+    """What only the recipe's own quantizer has is left behind; what is set beside the name must be known."""
+    for name in QUANTIZERS:
+        settings = override(RECIPES["mnist"](), [f"quantizer.name={name}"]).quantizer
+        assert (settings.name, settings.codebook_size, settings.dim) == (name, 128, 64)
+        assert settings.initial_variance == (10.0 if name[-1] in "1234" else None)
+        build_quantizer(settings)
+    with pytest.raises(ConfigurationError, match=r"vq has no quantizer\.hard"):
+        build_quantizer(override(RECIPES["mnist"](), ["quantizer.name=vq", "quantizer.hard=true"]).quantizer)
+
+
+def test_a_size_that_the_network_can_t_halve_names_the_next_one():
+    with pytest.raises(ConfigurationError, match=r"30x32 can't be halved 2 times.*--set data.size=32,32"):
+        build_model(RECIPES["mnist"](), (1, 30, 32))
+
+
+def test_the_plan_s_own_numbers_are_the_paper_s():
+    plan = Plan()
+    assert (plan.learning_rate, plan.batch_size, plan.epochs, plan.patience) == (1e-3, 32, 100, 3)
+    assert (plan.temperature_decay, plan.schedule) == (1e-5, "plateau")
+    assert replace(RECIPES["celeba"]().training, epochs=100) == plan

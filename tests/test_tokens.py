@@ -1,0 +1,327 @@
+"""Codes in files, and models that go to hubs and back."""
+
+import http.server
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors import safe_open
+
+import sqvae
+from runs import tiny, with_quantizer, write_pictures
+from sqvae.codec import CodeFile, CodeFileError, CodeWriter, NameTaker, decode_file, encode_to_file
+from sqvae.experiment import train
+from sqvae.training import CheckpointError
+
+
+def quiet(text: str) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Pictures of several sizes and kinds, one of them broken, and a text."""
+    root = tmp_path_factory.mktemp("pictures")
+    random = np.random.default_rng(0)
+    for number in range(20):
+        side = int(random.integers(8, 40))
+        (root / f"{number % 3}").mkdir(exist_ok=True)
+        Image.fromarray(random.integers(0, 255, (side, side + 3, 3), dtype=np.uint8)).save(
+            root / f"{number % 3}/{number}.png"
+        )
+    (root / "1" / "broken.jpg").write_bytes(b"\xff\xd8\xff junk")
+    (root / "readme.txt").write_text("not a picture")
+    return root
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    base = tmp_path_factory.mktemp("run")
+    source = write_pictures(base / "pictures.npy", channels=3)
+    return train(tiny(source, epochs=1), base / "run", announce=quiet).path
+
+
+@pytest.fixture(scope="module")
+def tokenizer(run):
+    return sqvae.load(run)
+
+
+def test_a_file_describes_itself(tokenizer, folder, tmp_path):
+    skipped = []
+    codes = encode_to_file(tokenizer, [folder], tmp_path / "codes.safetensors", batch_size=7, on_skip=skipped.append)
+    assert [one.name for one in skipped] == ["1/broken.jpg"]
+    assert codes.shape == (20, 2, 2)
+    assert codes.fingerprint == tokenizer.fingerprint
+    assert codes.codebook_size == 16
+    assert codes.picture_shape == (3, 8, 8)
+    assert sorted(codes.names) == sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*.png"))
+    with safe_open(tmp_path / "codes.safetensors", framework="pt") as file:
+        assert file.get_tensor("codes").dtype == torch.uint8
+        assert file.metadata()["format"] == "sqvae-codes-1"
+
+
+def test_the_file_s_codes_are_the_model_s(tokenizer, folder, tmp_path):
+    codes = encode_to_file(tokenizer, [folder], tmp_path / "codes.safetensors", batch_size=7)
+    from sqvae.data import stream
+
+    found = dict(zip(codes.names, codes.codes(), strict=True))
+    for names, pictures in stream([folder], tokenizer.preprocessing, batch=3, on_skip=lambda one: None):
+        for name, own in zip(names, tokenizer.encode(pictures), strict=True):
+            assert found[name].long().equal(own)
+    decoded = [
+        pair
+        for names, batch in decode_file(tokenizer, codes.path, batch_size=6)
+        for pair in zip(names, batch, strict=True)
+    ]
+    assert [name for name, _ in decoded] == codes.names
+    expected = tokenizer.decode(codes.codes().long())
+    for (_, picture), other in zip(decoded, expected, strict=True):
+        torch.testing.assert_close(picture, other)
+
+
+@pytest.mark.parametrize(
+    ("size", "dtype"), [(256, torch.uint8), (257, torch.uint16), (65536, torch.uint16), (65537, torch.int32)]
+)
+def test_codes_take_the_smallest_type(size, dtype, tmp_path):
+    path = tmp_path / "codes"
+    codes = torch.tensor([[[0, size - 1]]])
+    with CodeWriter(path, codebook_size=size, fingerprint="f", shape=(1, 4, 8)) as writer:
+        writer.write(["a"], codes)
+    file = CodeFile.open(path)
+    assert file.codes().dtype == dtype
+    assert next(file.batches(10))[1].equal(codes)
+
+
+def test_codes_of_another_model_are_refused(tokenizer, folder, run, tmp_path):
+    encode_to_file(tokenizer, [folder], tmp_path / "codes")
+    with torch.no_grad():
+        changed = sqvae.load(run)
+        changed.model.quantizer.codebook[0, 0] += 1
+    from dataclasses import replace
+
+    from sqvae.training import fingerprint
+
+    other = replace(changed, fingerprint=fingerprint(changed.model.state_dict()))
+    with pytest.raises(CodeFileError, match=rf"codes of another model: .*{tokenizer.fingerprint}.*{other.fingerprint}"):
+        next(decode_file(other, tmp_path / "codes"))
+
+
+def test_what_is_no_file_of_codes_says_so(tokenizer, run, tmp_path):
+    with pytest.raises(CodeFileError, match="there is no file"):
+        CodeFile.open(tmp_path / "nothing")
+    with pytest.raises(CodeFileError, match="is no file of codes"):
+        CodeFile.open(run / "best" / "model.safetensors")
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(CodeFileError, match="can't be read"):
+        CodeFile.open(tmp_path / "text")
+
+
+def test_an_interrupted_write_leaves_nothing(tokenizer, folder, tmp_path, monkeypatch):
+    path = tmp_path / "codes"
+
+    def write_half():
+        with CodeWriter(path, codebook_size=4, fingerprint="f", shape=(1, 4, 4)) as writer:
+            writer.write(["a"], torch.zeros(1, 1, 1, dtype=torch.int64))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_half()
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(CodeFileError, match=r"can't write .*(File exists|Not a directory)"):
+        encode_to_file(tokenizer, [folder], folder / "readme.txt" / "codes")
+
+
+def test_nothing_to_encode_is_an_error(tokenizer, tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "broken.png").write_bytes(b"junk")
+    with pytest.raises(CodeFileError, match="none of the 1 pictures can be read"):
+        encode_to_file(tokenizer, [tmp_path / "in"], tmp_path / "codes")
+    assert not (tmp_path / "codes").exists()
+
+
+def test_strict_stops_at_the_first_broken_picture(tokenizer, folder, tmp_path):
+    with pytest.raises(ValueError, match=r"broken.jpg"):
+        encode_to_file(tokenizer, [folder], tmp_path / "codes", strict=True)
+
+
+@pytest.mark.slow
+def test_memory_stays_flat(tmp_path):
+    """Ten times the pictures, no more memory: what the process itself holds, without the system's cache of the file."""
+    code = """
+import sys, torch
+torch.set_num_threads(1)
+import sqvae
+
+peak = 0
+
+def held(what, done, total):
+    global peak
+    line = next(line for line in open("/proc/self/status") if line.startswith("RssAnon"))
+    peak = max(peak, int(line.split()[1]))
+
+sqvae.encode_to_file(sqvae.load(sys.argv[1]), [sys.argv[2]], sys.argv[3], progress=held)
+print(peak)
+"""
+    if not Path("/proc/self/status").exists():
+        pytest.skip("needs Linux to tell a process's own memory")
+    run = train(tiny(write_pictures(tmp_path / "few.npy", 12, 64, 3), epochs=1), tmp_path / "run", announce=quiet)
+    peaks = []
+    for count in (1_000, 10_000):
+        path = tmp_path / f"{count}.npy"
+        array = np.lib.format.open_memmap(path, "w+", np.uint8, (count, 64, 64, 3))
+        array[:] = np.arange(64, dtype=np.uint8)[:, None]
+        array.flush()
+        del array
+        arguments = [sys.executable, "-c", code, str(run.path), str(path), str(tmp_path / "codes")]
+        peaks.append(int(subprocess.run(arguments, capture_output=True, text=True, check=True).stdout) / 1024)
+    # 9,000 pictures more are 105 MiB of pixels.
+    assert peaks[1] < peaks[0] + 20
+
+
+def test_names_lead_nowhere_else():
+    names = NameTaker()
+    taken = [
+        names.take(name)
+        for name in ("a/b.jpg", "a/b.png", "a/b.jpg", "../../etc/x.png", "/abs.jpg", "7", ".hidden", "a.b/c")
+    ]
+    assert taken == [
+        "a/b.png",
+        "a/b.png.png",
+        "a/b.jpg.png",
+        "etc/x.png",
+        "abs.png",
+        "7.png",
+        ".hidden.png",
+        "a.b/c.png",
+    ]
+    assert len({names.take("same.png") for _ in range(5)}) == 5
+
+
+def test_pictures_of_another_shape_are_refused(tokenizer):
+    with pytest.raises(ValueError, match=r"must be \(batch, 3, 8, 8\) for this model, got shape \(1, 1, 8, 8\)"):
+        tokenizer.encode(torch.zeros(1, 1, 8, 8))
+    with pytest.raises(ValueError, match=r"uint8, or floats"):
+        tokenizer.encode(torch.zeros(1, 3, 8, 8, dtype=torch.int64))
+    assert tokenizer.encode(torch.zeros(1, 3, 8, 8)).equal(tokenizer.encode(torch.zeros(1, 3, 8, 8, dtype=torch.uint8)))
+
+
+def test_a_continuous_latent_has_no_codes(tmp_path, folder):
+    source = write_pictures(tmp_path / "pictures.npy")
+    run = train(with_quantizer(tiny(source, epochs=1), "gaussian-latent"), tmp_path / "run", announce=quiet)
+    vae = sqvae.load(run.path)
+    assert vae.reconstruct(torch.rand(2, 1, 8, 8)).shape == (2, 1, 8, 8)
+    with pytest.raises(ValueError, match="continuous latent, and no codes"):
+        vae.encode(torch.rand(2, 1, 8, 8))
+
+
+class TestHub:
+    def test_saved_and_loaded(self, tokenizer, tmp_path):
+        tokenizer.save_pretrained(tmp_path / "model")
+        again = sqvae.Tokenizer.from_pretrained(tmp_path / "model")
+        assert again.fingerprint == tokenizer.fingerprint
+        pictures = torch.rand(2, 3, 8, 8)
+        assert again.encode(pictures).equal(tokenizer.encode(pictures))
+
+    def test_loaded_from_a_hub(self, tokenizer, tmp_path):
+        """A hub of our own on this machine, asked by the real client, which reads the address when it is imported."""
+        tokenizer.save_pretrained(tmp_path / "model")
+        code = "import sqvae; print(sqvae.Tokenizer.from_pretrained('someone/digits').fingerprint)"
+        with local_hub(tmp_path / "model") as address:
+            environment = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "cache")}
+            done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+        assert done.stdout.strip() == tokenizer.fingerprint, done.stderr
+
+    def test_a_name_that_the_hub_does_not_know(self, tmp_path):
+        with (
+            local_hub(tmp_path) as address,
+            pytest.raises(CheckpointError, match=r"someone/else is no folder here, and can't be had"),
+        ):
+            sqvae.load("someone/else", cache_dir=tmp_path / "cache", endpoint=address)
+
+    def test_pushed(self, tokenizer, monkeypatch):
+        import huggingface_hub
+
+        uploaded = {}
+
+        class Hub:
+            def __init__(self, token=None):
+                self.token = token
+
+            def create_repo(self, name, private, exist_ok):
+                assert exist_ok
+                return type("Repo", (), {"repo_id": name})
+
+            def upload_folder(self, repo_id, folder_path, **commit):
+                uploaded.update({path.name: path.read_bytes() for path in Path(folder_path).iterdir()}, commit=commit)
+                return f"https://hub/{repo_id}"
+
+        monkeypatch.setattr(huggingface_hub, "HfApi", Hub)
+        assert tokenizer.push_to_hub("me/digits", commit_message="first") == "https://hub/me/digits"
+        assert {"config.json", "model.safetensors"} <= set(uploaded)
+        assert json.loads(uploaded["config.json"])["experiment"]["quantizer"]["codebook_size"] == 16
+        assert uploaded["commit"] == {"commit_message": "first"}
+
+
+class local_hub:  # noqa: N801  a context manager, used like a function
+    """What the hub's client asks for when it downloads a model, on 127.0.0.1."""
+
+    def __init__(self, folder: Path) -> None:
+        files = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_HEAD(self):
+                self.do_GET()
+
+            def do_GET(self):
+                path = self.path.split("?")[0]
+                name = path.rsplit("/", 1)[-1]
+                if path.startswith("/api/models/someone/digits/tree/"):
+                    entries = [
+                        {"type": "file", "path": file, "size": len(content), "oid": f"{number:040x}"}
+                        for number, (file, content) in enumerate(files.items())
+                    ]
+                    self.answer(json.dumps(entries).encode())
+                elif path.startswith("/api/models/someone/digits"):
+                    siblings = [{"rfilename": file} for file in files]
+                    self.answer(
+                        json.dumps(
+                            {"id": "someone/digits", "sha": "a" * 40, "siblings": siblings, "private": False}
+                        ).encode()
+                    )
+                elif path.startswith("/someone/digits/resolve/") and name in files:
+                    self.answer(files[name], name)
+                else:
+                    self.send_response(404)
+                    self.send_header("X-Error-Code", "RepoNotFound")
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+
+            def answer(self, content: bytes, name: str | None = None):
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(content)))
+                if name:
+                    self.send_header("ETag", f'"{abs(hash(name)):x}"')
+                    self.send_header("X-Repo-Commit", "a" * 40)
+                self.end_headers()
+                if self.command == "GET":
+                    self.wfile.write(content)
+
+            def log_message(self, *arguments):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+
+    def __enter__(self) -> str:
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{self.server.server_port}"
+
+    def __exit__(self, *details) -> None:
+        self.server.shutdown()
+        self.server.server_close()

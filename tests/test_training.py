@@ -1,0 +1,288 @@
+"""The loop and its parts: order, schedules, records, warnings, precision, accumulation."""
+
+import json
+import math
+import signal
+from dataclasses import replace
+
+import pytest
+import torch
+
+from runs import tiny, weights_of, write_pictures
+from sqvae.experiment import resume, train
+from sqvae.training import (
+    Order,
+    Position,
+    RunFolder,
+    TrainingDivergedError,
+    Validation,
+    Watcher,
+    read_records,
+    temperature,
+)
+from sqvae.training.schedules import SCHEDULES, Constant, Cosine, Plateau
+from sqvae.training.signals import StopSignals
+from sqvae.training.watchers import JsonLines
+
+
+@pytest.fixture
+def source(tmp_path):
+    return write_pictures(tmp_path / "pictures.npy")
+
+
+def quiet(text: str) -> None:
+    pass
+
+
+def run(experiment, out, *watchers):
+    return train(experiment, out, watchers=watchers, announce=quiet)
+
+
+class TestOrder:
+    def test_an_epoch_holds_every_example_once(self):
+        order = Order(20, 4, seed=3)
+        for epoch in (0, 1):
+            seen = torch.cat([order.batch(epoch, index) for index in range(len(order))])
+            assert sorted(seen.tolist()) == list(range(20))
+
+    def test_it_follows_from_seed_and_epoch_alone(self):
+        one, other = Order(50, 8, seed=3), Order(50, 8, seed=3)
+        later = one.batch(4, 2)
+        one.batch(0, 0)
+        assert one.batch(4, 2).equal(later)
+        assert other.batch(4, 2).equal(later)
+        assert not Order(50, 8, seed=4).batch(4, 2).equal(later)
+        assert not one.batch(5, 2).equal(later)
+
+    def test_leftovers_wait_and_small_sets_are_one_batch(self):
+        assert len(Order(21, 4, seed=0)) == 5
+        assert len(Order(3, 4, seed=0)) == 1
+        assert len(Order(3, 4, seed=0).batch(0, 0)) == 3
+        assert len(Order(10, 4, seed=0, passes=2)) == 5
+        assert Order(7, 4, seed=0, processes=2).batch_size == 4
+        with pytest.raises(ValueError, match="3 processes can't share a batch of 2 examples"):
+            Order(2, 4, seed=0, processes=3)
+
+
+class TestSchedules:
+    def test_temperature(self):
+        assert temperature(0, 1e-5, 1e-6) == 1
+        assert temperature(100_000, 1e-5, 1e-6) == pytest.approx(math.exp(-1))
+        assert temperature(10**9, 1e-5, 1e-6) == 1e-6
+
+    def test_plateau_halves_after_three_epochs_without_improvement(self):
+        schedule = Plateau(1.0, patience=3)
+        rates = []
+        for loss in (0.5, -0.5, -0.5, -0.4, -0.49995, -0.6, -0.6, -0.6, -0.6, -0.6):
+            schedule.validated(loss)
+            rates.append(schedule.rate(0))
+        # Halved after three epochs that are no better than -0.5, then by three no better than -0.6; negative losses
+        # count by their difference.
+        assert rates == [1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25]
+        again = Plateau(1.0, patience=3)
+        again.restore(json.loads(json.dumps(schedule.state())))
+        for each in (schedule, again):
+            each.validated(-0.6)
+            each.validated(-0.6)
+        assert again.rate(0) == schedule.rate(0) == 0.125
+
+    def test_cosine_ends_at_nothing(self):
+        schedule = Cosine(2.0, steps=100)
+        assert schedule.rate(0) == 2
+        assert schedule.rate(50) == pytest.approx(1)
+        assert schedule.rate(100) == pytest.approx(0)
+        assert schedule.rate(200) == pytest.approx(0)
+        assert Constant(3.0).rate(10**6) == 3
+
+    @pytest.mark.parametrize("name", SCHEDULES)
+    def test_every_schedule_trains(self, name, source, tmp_path):
+        run(tiny(source, epochs=1, schedule=name), tmp_path / "run")
+        assert read_records(tmp_path / "run" / "log.jsonl")
+
+
+class TestRun:
+    def test_it_learns_and_leaves_everything_behind(self, source, tmp_path):
+        from sqvae.reports import Drawings
+
+        folder = RunFolder(tmp_path / "run")
+        run(tiny(source, epochs=12), folder.path, Drawings(folder))
+        records = read_records(folder.log)
+        validations = [record for record in records if record["kind"] == "validation"]
+        assert len(validations) == 12
+        assert validations[-1]["mse"] < 0.7 * validations[0]["mse"]
+        assert sum(validations[-1]["counts"]) == 10 * 4
+        steps = [record for record in records if record["kind"] == "step"]
+        assert [record["step"] for record in steps] == list(range(3, 12 * 9 + 1, 3))
+        for name in (
+            "loss",
+            "mse",
+            "perplexity",
+            "variance",
+            "relative_variance",
+            "entropy_per_position",
+            "temperature",
+        ):
+            assert all(name in record for record in steps), name
+        assert len(list(folder.pictures.glob("*.png"))) == 12
+        assert folder.curves.stat().st_size > 10_000
+        assert list(folder.tensorboard.glob("events*"))
+        config = json.loads(folder.config.read_text())["experiment"]
+        assert config["data"]["size"] == 8
+        assert config["data"]["channels"] == 1
+        assert {path.name for path in folder.path.iterdir()} >= {"best", "last", "previous"}
+
+    def test_the_same_seed_gives_the_same_weights_and_another_others(self, source, tmp_path):
+        for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+            run(replace(tiny(source, epochs=1), seed=seed), tmp_path / name)
+        a, b, c = (weights_of(tmp_path / name / "last") for name in "abc")
+        assert a == b
+        assert a != c
+
+    def test_tensorboard_holds_the_same_numbers(self, source, tmp_path):
+        reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+        run(tiny(source, epochs=2), tmp_path / "run")
+        events = reader.EventAccumulator(str(tmp_path / "run" / "tensorboard"))
+        events.Reload()
+        logged = [record for record in read_records(tmp_path / "run" / "log.jsonl") if record["kind"] == "step"]
+        scalars = events.Scalars("train/mse")
+        assert [event.step for event in scalars] == [record["step"] for record in logged]
+        assert [event.value for event in scalars] == pytest.approx([record["mse"] for record in logged])
+
+    @pytest.mark.parametrize("precision", ["bf16", "fp16"])
+    def test_mixed_precision_trains_and_keeps_float32_weights(self, precision, source, tmp_path):
+        if precision == "fp16" and not torch.accelerator.is_available():
+            pytest.skip("fp16 needs an accelerator")
+        from safetensors.torch import load_file
+
+        run(tiny(source, epochs=2, precision=precision), tmp_path / "half")
+        run(tiny(source, epochs=2), tmp_path / "full")
+        assert all(t.dtype != torch.bfloat16 for t in load_file(tmp_path / "half/last/model.safetensors").values())
+        half, full = (
+            [r for r in read_records(tmp_path / n / "log.jsonl") if r["kind"] == "validation"] for n in ("half", "full")
+        )
+        assert half[-1]["mse"] == pytest.approx(full[-1]["mse"], rel=0.5)
+        assert weights_of(tmp_path / "half" / "last") != weights_of(tmp_path / "full" / "last")
+
+    def test_clipping_bounds_the_gradient(self, source, tmp_path):
+        """With a bound far below any gradient, Adam still moves, but other weights come out."""
+        run(tiny(source, epochs=1, clip=1e-3), tmp_path / "clipped")
+        run(tiny(source, epochs=1), tmp_path / "free")
+        assert weights_of(tmp_path / "clipped" / "last") != weights_of(tmp_path / "free" / "last")
+
+    def test_accumulation_adds_up_to_the_whole_gradient(self, source, tmp_path, monkeypatch):
+        """Without batch statistics (a learned variance, no batch norm, plain VQ) shares give the batch's gradient."""
+        import sqvae.networks.convolutional as convolutional
+
+        monkeypatch.setattr(convolutional, "BatchNorm2d", lambda channels: torch.nn.Identity())
+        weights = []
+        for shares in (1, 4):
+            experiment = tiny(source, epochs=1, accumulate=shares, log_every=9)
+            experiment = replace(
+                experiment,
+                quantizer=replace(experiment.quantizer, name="vq"),
+                likelihood=replace(experiment.likelihood, variance="learned"),
+            )
+            run(experiment, tmp_path / str(shares))
+            from safetensors.torch import load_file
+
+            weights.append(load_file(tmp_path / str(shares) / "last" / "model.safetensors"))
+            losses = [r["loss"] for r in read_records(tmp_path / str(shares) / "log.jsonl") if r["kind"] == "step"]
+            assert len(losses) == 1
+        for name, tensor in weights[0].items():
+            torch.testing.assert_close(weights[1][name], tensor, rtol=1e-3, atol=1e-5)
+
+    def test_more_epochs_can_be_asked_for_later(self, source, tmp_path):
+        run(tiny(source, epochs=2, schedule="constant"), tmp_path / "run")
+        resume(tmp_path / "run", epochs=4, announce=quiet)
+        run(tiny(source, epochs=4, schedule="constant"), tmp_path / "whole")
+        assert weights_of(tmp_path / "run" / "last") == weights_of(tmp_path / "whole" / "last")
+
+    @pytest.mark.slow
+    def test_a_compiled_run_gives_nearly_the_same_curve(self, source, tmp_path):
+        run(tiny(source, epochs=1), tmp_path / "eager")
+        run(tiny(source, epochs=1, compile=True), tmp_path / "compiled")
+        losses = [
+            [r["loss"] for r in read_records(tmp_path / name / "log.jsonl") if r["kind"] == "step"]
+            for name in ("eager", "compiled")
+        ]
+        assert losses[1] == pytest.approx(losses[0], rel=1e-3)
+
+
+class Heard(Watcher):
+    def __init__(self):
+        self.warnings = []
+
+    def warned(self, position, message):
+        self.warnings.append(message)
+
+
+class TestTrouble:
+    def test_a_loss_that_is_no_number_stops_the_run_and_spares_the_checkpoint(self, source, tmp_path):
+        heard = Heard()
+        with pytest.raises(TrainingDivergedError, match=r"diverged at epoch .*learning_rate.*Intact: .*last"):
+            run(
+                tiny(source, epochs=8, learning_rate=1e30, schedule="constant", checkpoint_minutes=1e-9),
+                tmp_path / "run",
+                heard,
+            )
+        assert heard.warnings
+        folder = RunFolder(tmp_path / "run")
+        from safetensors.torch import load_file
+
+        assert all(tensor.isfinite().all() for tensor in load_file(folder.newest() / "model.safetensors").values())
+        assert next(r for r in read_records(folder.log) if r["kind"] == "warning")["message"] == heard.warnings[0]
+
+    def test_a_collapsed_codebook_is_said_in_plain_words(self, source, tmp_path):
+        from dataclasses import replace
+
+        heard = Heard()
+        experiment = tiny(source, epochs=1, learning_rate=1e-9)
+        # Without training, and with encodings near 0 among codes far apart, one or two codes take everything.
+        run(replace(experiment, quantizer=replace(experiment.quantizer, codebook_size=512)), tmp_path / "run", heard)
+        assert any("the codebook has collapsed" in message for message in heard.warnings)
+
+    def test_dying_codes_are_noticed(self):
+        from sqvae.experiment.evaluation import Evaluation, PictureTask
+
+        task = PictureTask(None, None, 8)
+
+        def said(used: int) -> list[str]:
+            counts = tuple([100] * used + [0] * (64 - used))
+            return list(task._warnings(Evaluation({"codes_used": used}, counts, None, None)))
+
+        assert said(60) == []
+        assert said(50) == []
+        assert "codes are dying: 29 of 64" in said(29)[0]
+        assert "collapsed: 3 of 64" in said(3)[0]
+
+    def test_signals_are_remembered_and_handlers_put_back(self):
+        before = signal.getsignal(signal.SIGINT)
+        with StopSignals() as signals:
+            signal.raise_signal(signal.SIGINT)
+            assert signals.received == signal.SIGINT
+            signal.raise_signal(signal.SIGTERM)
+            assert signals.received == signal.SIGTERM
+            signal.raise_signal(signal.SIGINT)
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is before
+
+    def test_a_batch_that_can_t_be_divided_is_refused(self):
+        from sqvae.training import Plan
+
+        with pytest.raises(ValueError, match="32 examples don't make 3 equal shares"):
+            Plan(accumulate=3)
+
+
+class TestRecords:
+    def test_lost_steps_are_cut_off_and_half_lines_left_out(self, tmp_path):
+        log = JsonLines(tmp_path / "log.jsonl")
+        for step in (1, 2, 3):
+            log.recorded(Position(0, step, step, 2, 5), {"loss": float(step)})
+        log.validated(Position(1, 0, 5, 2, 5), Validation(1.0, {"mse": 2.0}), best=True)
+        with log.path.open("a") as file:
+            file.write('{"kind": "st')
+        assert [record["step"] for record in read_records(log.path)] == [1, 2, 3, 5]
+        log.started(Position(0, 2, 2, 2, 5))
+        assert [record["step"] for record in read_records(log.path)] == [1, 2]
+        assert log.path.read_text().endswith("}\n")
