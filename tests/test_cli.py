@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -163,6 +164,10 @@ def test_evaluation_agrees_with_a_direct_computation(run, pictures):
     p = counts[counts > 0] / counts.sum()
     assert record["measures"]["perplexity"] == pytest.approx((-(p * p.log()).sum()).exp().item(), rel=1e-5)
     assert record["measures"]["codes_used"] == len(p)
+    with torch.no_grad():
+        latent = tokenizer.model.eval()(x).quantized.loss
+    expected = error.log() / 2 + latent / x[0].numel()
+    assert record["measures"]["loss_per_dimension"] == pytest.approx(expected.item(), rel=1e-4)
 
 
 def test_evaluation_on_other_data(run, tmp_path, capsys):
@@ -260,6 +265,30 @@ def test_codes_of_another_run_are_refused(run, pictures, capsys):
     assert not Path("decoded").exists()
 
 
+def test_originals_are_never_written_over(run, pictures, capsys):
+    import shutil
+
+    shutil.copytree(pictures / "home", "home")
+    before = Path("home/picture 0.png").read_bytes()
+    assert main(["reconstruct", str(run), "home", "-o", "home"]) == 1
+    assert "picture 0.png is there already, and is left as it is" in said(capsys)
+    assert Path("home/picture 0.png").read_bytes() == before
+    assert main(["reconstruct", str(run), "home", "-o", "home", "--overwrite"]) == 0
+    assert Path("home/picture 0.png").read_bytes() != before
+
+
+def test_results_on_other_data_stand_beside_the_run_s_own(run, pictures):
+    np.save("other.npy", np.zeros((30, 32, 32, 3), np.uint8))
+    own = (run / "results-test.json").read_text()
+    assert main(["evaluate", str(run), "--data", "other.npy"]) == 0
+    assert (run / "results-test.json").read_text() == own
+    assert json.loads((run / "results-test-other.json").read_text())["pictures"] == 3
+    assert main(["evaluate", str(run), "--data", str(pictures)]) == 0
+    assert not list(run.glob("results-test-photos*"))
+    assert main(["evaluate", str(run / "best")]) == 0
+    assert not list((run / "best").glob("results*"))
+
+
 def test_new_folders_are_numbered(pictures):
     for _ in range(2):
         assert main(["train", "--data", str(pictures / "home"), "--epochs", "1", *SMALL]) == 0
@@ -301,3 +330,30 @@ def test_several_processes_by_one_flag(quantizer, pictures):
     assert len(one) == 24
     assert [record["loss"] for record in two] == pytest.approx([record["loss"] for record in one], rel=1e-4)
     assert main(["evaluate", "two"]) == 0
+
+
+def test_a_signal_to_several_processes_saves_and_ends_all_of_them(pictures):
+    settings = [part for text in EVERY_STEP for part in ("--set", text)]
+    command = ["train", "--data", str(pictures), "--out", "two", "--epochs", "500", *SMALL, *settings, "--devices", "2"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sqvae", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    while not read_records(Path("two/log.jsonl")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.terminate()
+    printed = process.communicate(timeout=60)[0]
+    assert process.returncode == 143, printed
+    assert "Go on with: sqvae resume two" in printed
+    assert "Traceback" not in printed
+    steps = len(read_records(Path("two/log.jsonl")))
+    time.sleep(1)
+    assert len(read_records(Path("two/log.jsonl"))) == steps, "a process lives on"
+    failed = subprocess.run([sys.executable, "-m", "sqvae", *command], capture_output=True, text=True, timeout=100)
+    assert failed.returncode == 1
+    assert failed.stderr.count("\n") < 5, failed.stderr
+    assert "two already holds a run" in failed.stderr

@@ -92,7 +92,7 @@ def test_settings_are_overridden_by_their_kind():
             "codebook_size=3",
             r"no setting 'codebook_size' \(did you mean quantizer.codebook_size\?\); there is recipe, seed",
         ),
-        ("trainng.epochs=3", r"no setting 'trainng.epochs' \(did you mean training\?\)"),
+        ("trainng.epochs=3", r"no setting 'trainng.epochs' \(did you mean training.epochs\?\)"),
         ("quantizer.codebook_size=many", r"quantizer.codebook_size is a whole number; got 'many'"),
         ("quantizer.codebook_size=1.5", r"is a whole number; got '1.5'"),
         (
@@ -108,14 +108,26 @@ def test_settings_are_overridden_by_their_kind():
         ("data.size=1,2,3", r"data.size is a whole number or 2 whole numbers, such as 64,128 or none; got '1,2,3'"),
         ("data.channels=2", r"channels must be 1 or 3"),
         ("training.epochs=0", r"training.epochs must be at least 1, got 0"),
-        ("training.learning_rate=0", r"must be > 0"),
+        ("training.learning_rate=0", r"must be finite and > 0"),
         ("training.accumulate=5", r"32 examples don't make 5 equal shares"),
         ("quantizer.codebook_size=0", r"must be at least 1, got 0"),
+        ("quantizer.epochs=3", r"no setting 'quantizer.epochs' \(did you mean training.epochs\?\)"),
+        ("network.blocks=-1", r"must be at least 0, got -1"),
+        ("training.learning_rate=inf", r"must be finite and > 0"),
+        ("training.temperature_decay=nan", r"must be finite and at least 0"),
     ],
 )
 def test_a_slip_is_named_with_what_was_meant(assignment, message):
     with pytest.raises(ValueError, match=message):
         override(Experiment(), [assignment])
+
+
+def test_the_order_of_assignments_does_not_matter():
+    both = ["training.accumulate=64", "training.batch_size=64"]
+    assert override(Experiment(), both) == override(Experiment(), both[::-1])
+    for order in (1, -1):
+        with pytest.raises(ConfigurationError, match=r"vq has no quantizer\.hard"):
+            build_quantizer(override(Experiment(), ["quantizer.hard=true", "quantizer.name=vq"][::order]).quantizer)
 
 
 def test_a_file_with_a_strange_key_or_value_is_refused():
@@ -124,6 +136,10 @@ def test_a_file_with_a_strange_key_or_value_is_refused():
         from_json(Experiment, {**content, "quantizer": {"codebok": 3}})
     with pytest.raises(ConfigurationError, match=r"quantizer.codebook_size is a whole number; got '3'"):
         from_json(Experiment, {**content, "quantizer": {"codebook_size": "3"}})
+    with pytest.raises(ConfigurationError, match=r"quantizer is a group of settings; got 3"):
+        from_json(Experiment, {**content, "quantizer": 3})
+    with pytest.raises(ConfigurationError, match=r"network.widths is whole numbers, .* or none; got \['a'\]"):
+        from_json(Experiment, {**content, "network": {"widths": ["a"]}})
     with pytest.raises(ConfigurationError, match=r"data.strict is true or false; got 1"):
         from_json(Experiment, {**content, "data": {"strict": 1}})
 

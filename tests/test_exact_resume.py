@@ -50,7 +50,8 @@ def kill_at_touch(number: int) -> None:
 
         return touch
 
-    os.fsync, Path.rename, os.unlink = deadly(os.fsync), deadly(Path.rename), deadly(os.unlink)
+    os.fsync, os.unlink = deadly(os.fsync), deadly(os.unlink)
+    Path.rename, Path.replace, Path.mkdir = deadly(Path.rename), deadly(Path.replace), deadly(Path.mkdir)
 
 
 class SignalAt(Watcher):
@@ -86,19 +87,16 @@ def uninterrupted(source, tmp_path_factory):
 
 
 def check_same(out: Path, whole: Path) -> None:
-    assert RunFolder(out).intact(), "a checkpoint is damaged"
+    folder = RunFolder(out)
+    assert folder.intact() == [folder.last, folder.previous, folder.best]
     for name in ("last", "best"):
         assert weights_of(out / name) == weights_of(whole / name), name
-    without_time = [
-        [
-            {key: value for key, value in record.items() if key != "seconds"}
-            for record in read_records(run / "log.jsonl")
-        ]
-        for run in (out, whole)
-    ]
-    assert [r["kind"] for r in without_time[0]] == [r["kind"] for r in without_time[1]]
-    validations = [[r for r in records if r["kind"] == "validation"] for records in without_time]
-    assert validations[0] == validations[1]
+    assert records(out) == records(whole)
+
+
+def records(run: Path) -> list[dict]:
+    """A run's records, but for the time they took."""
+    return [{**record, "seconds": None} for record in read_records(run / "log.jsonl")]
 
 
 def test_killed_at_random_moments(processes, source, uninterrupted, tmp_path):
@@ -134,7 +132,7 @@ def newest_checkpoint(out: Path) -> int | None:
 def test_killed_at_every_touch_of_the_disk(processes, source, uninterrupted, tmp_path):
     """Through a whole write of both checkpoints at the end of an epoch, and the start of the next, one touch a time."""
     out = tmp_path / "run"
-    for number in range(1, 140, 5):
+    for number in range(1, 200, 3):
         process = processes.Process(target=work, args=(out, source, OFTEN, number))
         process.start()
         process.join()
@@ -159,6 +157,47 @@ def test_every_quantizer_resumes_exactly(name, source, tmp_path):
     resume(tmp_path / "cut", announce=quiet)
     for checkpoint in ("last", "best"):
         assert weights_of(tmp_path / "cut" / checkpoint) == weights_of(tmp_path / "whole" / checkpoint)
+
+
+def test_schedule_and_best_survive_an_interruption(source, tmp_path):
+    """A rate that has been halved, an epoch that was the best, and sums for the next record, half way to it."""
+    experiment = tiny(source, epochs=8, patience=1, learning_rate=2e-2, log_every=4)
+    train(experiment, tmp_path / "whole", announce=quiet)
+    rates = {record["rate"] for record in records(tmp_path / "whole") if record["kind"] == "step"}
+    best = [record["best"] for record in records(tmp_path / "whole") if record["kind"] == "validation"]
+    assert len(rates) >= 3
+    assert not best[2]
+    assert not best[6]
+    for step in (22, 46, 59):  # within the third, sixth and seventh epoch
+        out = tmp_path / str(step)
+        with pytest.raises(TrainingStoppedError):
+            train(experiment, out, watchers=[SignalAt(step)], announce=quiet)
+        resume(out, announce=quiet)
+        check_same(out, tmp_path / "whole")
+
+
+def test_a_kill_between_two_renames_of_the_best_is_made_good(source, tmp_path, uninterrupted):
+    import shutil
+
+    from sqvae.experiment import load
+
+    out = shutil.copytree(uninterrupted, tmp_path / "run")
+    (out / "best").rename(out / "best.old")
+    assert load(out).fingerprint == load(uninterrupted).fingerprint
+    resume(out, announce=quiet)
+    assert weights_of(out / "best") == weights_of(uninterrupted / "best")
+    assert not (out / "best.old").exists()
+
+
+def test_more_epochs_are_remembered(source, tmp_path):
+    """Asked for once, interrupted, and gone on with by the plain command that the message names."""
+    experiment = tiny(source, epochs=1, schedule="constant")
+    train(experiment, tmp_path / "run", announce=quiet)
+    with pytest.raises(TrainingStoppedError):
+        resume(tmp_path / "run", epochs=3, watchers=[SignalAt(12)], announce=quiet)
+    resume(tmp_path / "run", announce=quiet)
+    train(tiny(source, epochs=3, schedule="constant"), tmp_path / "whole", announce=quiet)
+    assert weights_of(tmp_path / "run" / "last") == weights_of(tmp_path / "whole" / "last")
 
 
 def run_command(*arguments: str, cwd: Path) -> subprocess.Popen:

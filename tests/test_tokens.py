@@ -113,6 +113,39 @@ def test_codes_of_another_model_are_refused(tokenizer, folder, run, tmp_path):
         next(decode_file(other, tmp_path / "codes"))
 
 
+def test_any_weight_makes_another_model(run, tokenizer, tmp_path):
+    """Codes belong to decoder and codebook alike, so the fingerprint is of all weights."""
+    import shutil
+
+    from safetensors.torch import load_file, save_file
+
+    for number, part in enumerate(("encoder", "decoder", "quantizer.codebook", "likelihood")):
+        other = shutil.copytree(run / "best", tmp_path / str(number))
+        weights = load_file(other / "model.safetensors")
+        name = next(name for name in weights if name.startswith(part) and weights[name].is_floating_point())
+        weights[name] = weights[name] + 1e-3
+        save_file(weights, other / "model.safetensors")
+        (other / "manifest.json").unlink()
+        assert sqvae.load(other).fingerprint != tokenizer.fingerprint, part
+
+
+def test_codes_of_another_shape_do_not_mix(tmp_path):
+    with CodeWriter(tmp_path / "codes", codebook_size=4, fingerprint="f", shape=(1, 4, 4)) as writer:
+        writer.write(["a"], torch.zeros(1, 2, 2, dtype=torch.int64))
+        with pytest.raises(ValueError, match=r"must all have the shape \(2, 2\), got \(1, 4\)"):
+            writer.write(["b"], torch.zeros(1, 1, 4, dtype=torch.int64))
+        with pytest.raises(ValueError, match="1 names and 2 rows"):
+            writer.write(["b"], torch.zeros(2, 2, 2, dtype=torch.int64))
+    assert len(CodeFile.open(tmp_path / "codes")) == 1
+
+
+def test_a_folder_is_no_file(tokenizer, folder, tmp_path):
+    (tmp_path / "out").mkdir()
+    with pytest.raises(CodeFileError, match="it is a folder; name a file"):
+        encode_to_file(tokenizer, [folder], tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
 def test_what_is_no_file_of_codes_says_so(tokenizer, run, tmp_path):
     with pytest.raises(CodeFileError, match="there is no file"):
         CodeFile.open(tmp_path / "nothing")
@@ -205,7 +238,9 @@ def test_names_lead_nowhere_else():
 
 
 def test_pictures_of_another_shape_are_refused(tokenizer):
-    with pytest.raises(ValueError, match=r"must be \(batch, 3, 8, 8\) for this model, got shape \(1, 1, 8, 8\)"):
+    with pytest.raises(
+        ValueError, match=r"must be \(batch, 3, height, width\) for this model, got shape \(1, 1, 8, 8\)"
+    ):
         tokenizer.encode(torch.zeros(1, 1, 8, 8))
     with pytest.raises(ValueError, match=r"uint8, or floats"):
         tokenizer.encode(torch.zeros(1, 3, 8, 8, dtype=torch.int64))

@@ -52,6 +52,10 @@ class TestOrder:
         assert one.batch(4, 2).equal(later)
         assert other.batch(4, 2).equal(later)
         assert not Order(50, 8, seed=4).batch(4, 2).equal(later)
+        assert not Order(50, 8, seed=3 + 256).batch(4, 2).equal(later)
+        twice = Order(50, 50, seed=3, passes=2)
+        assert not twice.batch(0, 0).equal(twice.batch(0, 1))
+        assert sorted(twice.batch(0, 1).tolist()) == list(range(50))
         assert not one.batch(5, 2).equal(later)
 
     def test_leftovers_wait_and_small_sets_are_one_batch(self):
@@ -59,9 +63,10 @@ class TestOrder:
         assert len(Order(3, 4, seed=0)) == 1
         assert len(Order(3, 4, seed=0).batch(0, 0)) == 3
         assert len(Order(10, 4, seed=0, passes=2)) == 5
-        assert Order(7, 4, seed=0, processes=2).batch_size == 4
-        with pytest.raises(ValueError, match="3 processes can't share a batch of 2 examples"):
-            Order(2, 4, seed=0, processes=3)
+        assert Order(7, 4, seed=0, shares=2).batch_size == 4
+        assert Order(7, 16, seed=0, shares=4).batch_size == 4
+        with pytest.raises(ValueError, match="a batch of 2 examples can't be divided into 3 shares"):
+            Order(2, 4, seed=0, shares=3)
 
 
 class TestSchedules:
@@ -73,11 +78,11 @@ class TestSchedules:
     def test_plateau_halves_after_three_epochs_without_improvement(self):
         schedule = Plateau(1.0, patience=3)
         rates = []
-        for loss in (0.5, -0.5, -0.5, -0.4, -0.49995, -0.6, -0.6, -0.6, -0.6, -0.6):
+        for loss in (0.5, -0.5, -0.5, -0.4, -0.50005, -0.6, -0.6, -0.60009, -0.6, -0.6):
             schedule.validated(loss)
             rates.append(schedule.rate(0))
-        # Halved after three epochs that are no better than -0.5, then by three no better than -0.6; negative losses
-        # count by their difference.
+        # Halved after three epochs that are no better than -0.5, then by three no better than -0.6, or not by enough;
+        # negative losses count by their difference.
         assert rates == [1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25]
         again = Plateau(1.0, patience=3)
         again.restore(json.loads(json.dumps(schedule.state())))
@@ -138,6 +143,43 @@ class TestRun:
         assert a == b
         assert a != c
 
+    def test_records_are_means_and_the_temperature_falls(self, source, tmp_path):
+        for every in (1, 3):
+            experiment = tiny(source, epochs=2, log_every=every, temperature_decay=0.1)
+            run(experiment, tmp_path / str(every))
+        one, three = (
+            [r for r in read_records(tmp_path / str(every) / "log.jsonl") if r["kind"] == "step"] for every in (1, 3)
+        )
+        assert [r["temperature"] for r in one] == pytest.approx([math.exp(-0.1 * step) for step in range(18)])
+        means = [sum(r["loss"] for r in one[i : i + 3]) / 3 for i in range(0, 18, 3)]
+        assert [r["loss"] for r in three] == pytest.approx(means, rel=1e-5)
+        assert weights_of(tmp_path / "1" / "last") == weights_of(tmp_path / "3" / "last")
+        run(tiny(source, epochs=2, log_every=3), tmp_path / "warm")
+        assert weights_of(tmp_path / "warm" / "last") != weights_of(tmp_path / "3" / "last")
+
+    def test_one_code_is_allowed(self, source, tmp_path):
+        experiment = tiny(source, epochs=1)
+        run(replace(experiment, quantizer=replace(experiment.quantizer, codebook_size=1)), tmp_path / "run")
+        steps = [r for r in read_records(tmp_path / "run" / "log.jsonl") if r["kind"] == "step"]
+        assert all(math.isfinite(value) for record in steps for value in record.values() if value != "step")
+
+    def test_a_single_value_a_channel_is_a_clear_error(self, tmp_path):
+        source = write_pictures(tmp_path / "one.npy", count=1, side=4)
+        with pytest.raises(ValueError, match=r"can't train on a single value a channel.*larger pictures"):
+            run(tiny(source), tmp_path / "run")
+
+    def test_a_failed_drawing_is_a_warning(self, source, tmp_path, monkeypatch):
+        from sqvae.reports import Drawings, drawing
+
+        def fail(*arguments):
+            raise ValueError("no pens")
+
+        monkeypatch.setattr(drawing, "save_curves", fail)
+        folder = RunFolder(tmp_path / "run")
+        with pytest.warns(UserWarning, match=r"can't draw into .*: no pens"):
+            run(tiny(source, epochs=1), folder.path, Drawings(folder))
+        assert folder.last.exists()
+
     def test_tensorboard_holds_the_same_numbers(self, source, tmp_path):
         reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
         run(tiny(source, epochs=2), tmp_path / "run")
@@ -174,7 +216,7 @@ class TestRun:
         import sqvae.networks.convolutional as convolutional
 
         monkeypatch.setattr(convolutional, "BatchNorm2d", lambda channels: torch.nn.Identity())
-        weights = []
+        weights, losses = [], []
         for shares in (1, 4):
             experiment = tiny(source, epochs=1, accumulate=shares, log_every=9)
             experiment = replace(
@@ -186,8 +228,9 @@ class TestRun:
             from safetensors.torch import load_file
 
             weights.append(load_file(tmp_path / str(shares) / "last" / "model.safetensors"))
-            losses = [r["loss"] for r in read_records(tmp_path / str(shares) / "log.jsonl") if r["kind"] == "step"]
-            assert len(losses) == 1
+            (record,) = (r for r in read_records(tmp_path / str(shares) / "log.jsonl") if r["kind"] == "step")
+            losses.append(record["loss"])
+        assert losses[1] == pytest.approx(losses[0], rel=1e-4)
         for name, tensor in weights[0].items():
             torch.testing.assert_close(weights[1][name], tensor, rtol=1e-3, atol=1e-5)
 
@@ -272,6 +315,73 @@ class TestTrouble:
 
         with pytest.raises(ValueError, match="32 examples don't make 3 equal shares"):
             Plan(accumulate=3)
+
+
+class TestMeasures:
+    def test_batches_of_any_size_give_the_set_s_measures(self):
+        """Unequal batches against all at once, and against the definitions."""
+        from sqvae.metrics import ReconstructionTotals
+
+        x, y = torch.rand(10, 1, 4, 4), torch.rand(10, 1, 4, 4)
+        losses, bounds = torch.randn(10), torch.randn(10)
+        codes = torch.randint(0, 5, (10, 6))
+        probabilities = (3 * torch.rand(10, 6, 5)).softmax(-1)
+
+        def measure(*batches: slice) -> dict[str, float]:
+            totals = ReconstructionTotals(5)
+            for part in batches:
+                totals.add(
+                    x[part],
+                    y[part],
+                    reconstruction_loss=losses[part].mean(),
+                    latent_loss=2 * losses[part].mean(),
+                    bound=bounds[part].mean(),
+                    counts=torch.bincount(codes[part].flatten(), minlength=5).float(),
+                    mean_probabilities=probabilities[part].flatten(0, 1).mean(0),
+                )
+            return totals.measures()
+
+        whole = measure(slice(0, 10))
+        parts = measure(slice(0, 7), slice(7, 8), slice(8, 10))
+        assert whole.pop("batch_perplexity") > parts.pop("batch_perplexity")
+        assert parts == pytest.approx(whole, rel=1e-5)
+        assert whole["mse"] == pytest.approx(((x - y) ** 2).mean().item(), rel=1e-6)
+        assert whole["bits_per_dimension"] == pytest.approx(-bounds.mean().item() / 16 / math.log(2), rel=1e-5)
+        assert whole["latent_loss"] == pytest.approx(2 * losses.mean().item(), rel=1e-5)
+        mean = probabilities.mean((0, 1))
+        assert whole["soft_perplexity"] == pytest.approx((-(mean * mean.log()).sum()).exp().item(), rel=1e-5)
+
+    def test_the_evaluation_of_a_model_does_not_depend_on_the_batch(self, source, tmp_path):
+        import sqvae
+        from sqvae.data import load
+        from sqvae.experiment import evaluate
+
+        run(tiny(source, epochs=1), tmp_path / "run")
+        tokenizer, pictures = sqvae.load(tmp_path / "run"), load(source).train
+        torch.manual_seed(5)
+        before = torch.get_rng_state()
+        one, other = (
+            evaluate(tokenizer.model, pictures, batch_size=size, sampled_bound=True).measures for size in (3, 32)
+        )
+        assert torch.get_rng_state().equal(before)
+        for measures in (one, other):
+            measures.pop("batch_perplexity")
+        assert one == pytest.approx(other, rel=1e-4)
+
+    def test_statistics_are_per_position(self, source):
+        from sqvae.data import load
+        from sqvae.experiment import PictureTask, as_input, new_model, prepare
+
+        experiment = prepare(tiny(source), announce=quiet).experiment
+        model, pictures = new_model(experiment), load(source).train
+        x = as_input(pictures.take(range(8)), torch.device("cpu"))
+        objective = model(x)
+        found = PictureTask(model, pictures, 8).statistics(x, objective)
+        assert found["entropy_per_position"] == pytest.approx(objective.quantized.entropy.item() / 4)
+        assert 0 < found["entropy_per_position"] <= math.log(16) + 1e-6
+        distances = torch.cdist(model.quantizer.codebook, model.quantizer.codebook).square()
+        expected = objective.quantized.variance.item() / (distances.sum().item() / (16 * 15))
+        assert found["relative_variance"] == pytest.approx(expected, rel=1e-4)
 
 
 class TestRecords:

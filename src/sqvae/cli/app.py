@@ -6,6 +6,7 @@ Nothing heavy is imported before a command runs, so that help is instant.
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,6 +29,10 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+_typed: ContextVar[list[str]] = ContextVar("typed")
+"""What stood on the command line."""
 
 
 class Precision(str, Enum):
@@ -61,6 +66,7 @@ Data = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first picture that can't be read.")]
 Devices = Annotated[int | None, typer.Option("--devices", min=1, help="Processes on this machine: one a device.")]
 Nodes = Annotated[int, typer.Option("--nodes", min=1, help="Machines; the command is run on each.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace pictures that are there already.")]
 Batch = Annotated[int, typer.Option("--batch", min=1, help="Pictures at a time.")]
 
 
@@ -118,7 +124,7 @@ def resume(
     nodes: Nodes = 1,
 ) -> None:
     """Go on exactly where a run stands: the same weights come out as if it had never stopped."""
-    if _launched_elsewhere(devices, nodes, []):
+    if _launched_elsewhere(devices or _processes_of(run), nodes, []):
         return
     from sqvae.cli import console
     from sqvae.experiment import resume as resume_run
@@ -169,6 +175,7 @@ def reconstruct(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Where the pictures go.")],
     batch: Batch = 64,
     strict: Strict = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Send pictures through their codes and back, and save what comes out."""
     from sqvae.cli import console
@@ -177,7 +184,7 @@ def reconstruct(
     from sqvae.experiment import load
 
     tokenizer = load(run)
-    folder, seen = PictureFolder(out), 0
+    folder, seen = PictureFolder(out, overwrite=overwrite), 0
     with console.progress_bar() as progress:
         total = count(inputs)
         for names, pictures in stream(
@@ -231,6 +238,7 @@ def decode(
     codes: Annotated[Path, typer.Argument(metavar="CODES", help="A file that `sqvae encode` has written.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Where the pictures go.")],
     batch: Batch = 64,
+    overwrite: Overwrite = False,
 ) -> None:
     """Turn codes back into pictures. Codes of another model are refused."""
     from sqvae.cli import console
@@ -239,7 +247,7 @@ def decode(
     from sqvae.experiment import load
 
     tokenizer = load(run)
-    total, seen, folder = len(CodeFile.open(codes)), 0, PictureFolder(out)
+    total, seen, folder = len(CodeFile.open(codes)), 0, PictureFolder(out, overwrite=overwrite)
     with console.progress_bar() as progress:
         for names, pictures in decode_file(tokenizer, codes, batch_size=batch):
             folder.save(names, pictures)
@@ -278,11 +286,15 @@ def list_things(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command, and return the exit code. What goes wrong is said in one message, on standard error."""
+    typed = sys.argv[1:] if arguments is None else list(arguments)
+    _typed.set(typed)
     try:
-        app(args=list(arguments) if arguments is not None else None)
+        app(args=typed)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     except Exception as failure:
+        if is_launched() and "closed by peer" in str(failure):
+            return 1  # another process has failed, and says why
         ours = type(failure).__module__.startswith("sqvae.")
         if "SQVAE_DEBUG" in os.environ or not (ours or isinstance(failure, ValueError | OSError | ModuleNotFoundError)):
             raise
@@ -357,10 +369,20 @@ def _launched_elsewhere(devices: int | None, nodes: int, extra: list[str]) -> bo
     """Start several processes if they are asked for; True when they have done the work."""
     if is_launched() or ((devices or 1) == 1 and nodes == 1):
         return False
-    code = launch([*sys.argv[1:], *extra], devices or 1, nodes)
+    code = launch([*_typed.get(), *extra], devices or 1, nodes)
     if code:
         raise typer.Exit(code)
     return True
+
+
+def _processes_of(run: Path) -> int:
+    """In how many processes a run was trained on this machine; 1 where it does not say."""
+    import json
+
+    try:
+        return int(json.loads((run / "last" / "training.json").read_text())["processes"])
+    except (OSError, ValueError, KeyError):
+        return 1
 
 
 def _hushed(progress: Callable[[str, int, int], None], first: bool) -> Callable[[str, int, int], None] | None:
@@ -380,7 +402,7 @@ def _finishing(run: "RunFolder", work: Callable[[], Any]) -> None:
     """Do the work, and say what came of it and what to do next."""
     from sqvae.cli import console
     from sqvae.cli.evaluation import evaluate_run, show
-    from sqvae.training import TrainingStoppedError
+    from sqvae.training import TrainingStoppedError, leave_other_processes
 
     try:
         work()
@@ -388,6 +410,7 @@ def _finishing(run: "RunFolder", work: Callable[[], Any]) -> None:
         if is_first_process():
             console.err.print(f"Stopped at {stop.position}, and saved. Go on with: sqvae resume {run}", soft_wrap=True)
         raise typer.Exit(128 + stop.signal_number if stop.signal_number else 1) from None
+    leave_other_processes()
     if is_first_process():
         with console.progress_bar() as progress:
             show(evaluate_run(run.path, None, "test", None, progress, lambda note: None))

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from sqvae.training import Position, Validation, Watcher
 
@@ -62,13 +62,12 @@ class TrainingBar(Watcher):
     """A bar over all steps with the numbers that matter, and a line for each validation."""
 
     def __init__(self) -> None:
+        self._wide = err.width >= 110
         self._progress = Progress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=None),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(elapsed_when_finished=False),
+            BarColumn(bar_width=None if self._wide else 4),
+            TextColumn("{task.percentage:.0f}%"),
+            TimeRemainingColumn(),
             TextColumn("{task.fields[status]}"),
             console=err,
             transient=True,
@@ -82,21 +81,20 @@ class TrainingBar(Watcher):
 
     def stepped(self, position: Position, rate: float) -> None:
         # Rich refreshes ten times a second by itself; setting a number costs little.
-        self._progress.update(
-            self._task, completed=position.step, description=f"epoch {position.epoch + 1}/{position.epochs}"
-        )
+        epoch = f"{'epoch ' if self._wide else ''}{position.epoch + 1}/{position.epochs}"
+        self._progress.update(self._task, completed=position.step, description=epoch)
 
     def recorded(self, position: Position, statistics: Mapping[str, float]) -> None:
         shown = {
-            "loss": "loss {:.1f}",
+            "loss": "loss {:.0f}",
             "mse": "mse {:.4f}",
             "perplexity": "perplexity {:.0f}",
-            "variance": "variance {:.3g}",
-            "concentration": "concentration {:.3g}",
-            "temperature": "temperature {:.3f}",
+            "variance": "var {:.3g}",
+            "concentration": "conc {:.3g}",
+            "temperature": "temp {:.2f}",
         }
         parts = [text.format(statistics[name]) for name, text in shown.items() if name in statistics]
-        self._progress.update(self._task, status="  ".join(parts))
+        self._progress.update(self._task, status=" ".join(parts))
 
     def validated(self, position: Position, validation: Validation, best: bool) -> None:
         measures = validation.metrics

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from rich.table import Table
 from sqvae.cli import console
 from sqvae.data import Pictures, PictureSets, Progress
 from sqvae.data import load as load_data
-from sqvae.experiment import Tokenizer, evaluate, load
+from sqvae.experiment import Evaluation, Tokenizer, evaluate, load
 from sqvae.reports import results_page, rows_of, save_pairs
 from sqvae.training import RunFolder, read_records, write_json
 
@@ -32,7 +32,8 @@ def evaluate_run(
     """Measure a run on a part of its data, or of other data, and write the results into its folder."""
     tokenizer = load(run)
     experiment = tokenizer.experiment
-    source = source or experiment.data.source
+    if source is None or (Path(source).exists() and str(Path(source).resolve()) == experiment.data.source):
+        source = experiment.data.source
     data = load_data(
         source,
         tokenizer.preprocessing,
@@ -45,7 +46,6 @@ def evaluate_run(
     pictures = _part(data, split)
     batch_size = batch or experiment.training.batch_size
     evaluation = evaluate(tokenizer.model, pictures, batch_size=batch_size, sampled_bound=True, progress=progress)
-    codes = len(evaluation.counts)
     record = {
         "data": source,
         "split": split,
@@ -55,21 +55,28 @@ def evaluate_run(
         "measures": evaluation.measures,
         "counts": list(evaluation.counts),
     }
-    setting = _setting(run, tokenizer, source, split, len(pictures))
-    rows = rows_of(evaluation.measures, codes, batch_size)
-    written: tuple[Path, ...] = ()
-    folder = RunFolder(run)
-    if folder.config.exists():
-        written = tuple(folder.path / f"results-{split}{suffix}" for suffix in (".json", ".md", ".png"))
-        with contextlib.suppress(PermissionError):
-            write_json(written[0], record)
-            images = [f"![Originals above reconstructions]({written[2].name})", "Originals above reconstructions."]
-            if folder.curves.exists():
-                images += ["![Curves of self-annealing](curves.png)", "How quantization annealed itself."]
-            page = results_page(f"Results: {run.name}", f"sqvae evaluate {run} --split {split}", setting, rows, images)
-            written[1].write_text(page)
-            save_pairs(written[2], evaluation.originals, evaluation.reconstructions)
-    return Result(record, setting, codes, written)
+    result = Result(record, _setting(run, tokenizer, source, split, len(pictures)), len(evaluation.counts), ())
+    if RunFolder(run).config.exists() and not (run / "model.safetensors").exists():  # and not one of its checkpoints
+        with contextlib.suppress(OSError):  # a run that may only be read can be measured all the same
+            return replace(result, written=_write(run, result, evaluation, own=source == experiment.data.source))
+    return result
+
+
+def _write(run: Path, result: Result, evaluation: Evaluation, *, own: bool) -> tuple[Path, ...]:
+    """Keep the results in the run's folder, as JSON, as a page and as a picture; those of other data under its name."""
+    record = result.record
+    split, source = record["split"], record["data"]
+    stem = f"results-{split}" if own else f"results-{split}-{Path(source).stem}"
+    numbers, page, picture = (run / f"{stem}{suffix}" for suffix in (".json", ".md", ".png"))
+    images = [f"![Originals above reconstructions]({picture.name})", "Originals above reconstructions."]
+    if RunFolder(run).curves.exists():
+        images += ["![Curves of self-annealing](curves.png)", "How quantization annealed itself."]
+    command = f"sqvae evaluate {run} --split {split}" + ("" if own else f" --data {source}")
+    rows = rows_of(record["measures"], result.codebook_size, record["batch_size"])
+    write_json(numbers, record)
+    page.write_text(results_page(f"Results: {run.name}", command, result.setting, rows, images))
+    save_pairs(picture, evaluation.originals, evaluation.reconstructions)
+    return numbers, page, picture
 
 
 def show(result: Result) -> None:

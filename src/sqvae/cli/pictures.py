@@ -10,10 +10,16 @@ from sqvae.codec import NameTaker
 
 
 class PictureFolder:
-    """A folder that pictures are saved to, each under its source's name."""
+    """A folder that pictures are saved to, each under its source's name.
 
-    def __init__(self, path: Path) -> None:
+    Arguments:
+        path: of the folder.
+        overwrite: whether a picture may take the place of a file that is there: it might be the original.
+    """
+
+    def __init__(self, path: Path, *, overwrite: bool = False) -> None:
         self.path = path
+        self.overwrite = overwrite
         self._names = NameTaker()
 
     def save(self, names: Sequence[str], pictures: Tensor) -> None:  # (batch, C, H, W), in [0, 1]
@@ -21,5 +27,10 @@ class PictureFolder:
         values = (pictures.clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).squeeze(-1).cpu().numpy()
         for name, picture in zip(names, values, strict=True):
             target = self.path / self._names.take(name)
+            if target.exists() and not self.overwrite:
+                raise FileExistsError(
+                    f"{target} is there already, and is left as it is. Choose another folder with -o, or pass "
+                    f"--overwrite"
+                )
             target.parent.mkdir(parents=True, exist_ok=True)
             Image.fromarray(picture).save(target)

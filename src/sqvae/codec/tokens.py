@@ -7,12 +7,13 @@ The file is in the safetensors format, so that any language with a reader for it
 - metadata: the format, the model's fingerprint, the size of the codebook, and the shape of the pictures.
 
 A file is written to the side and renamed into place when it is whole. The header is as long at the start as it will be
-at the end, so that codes go straight to the disk, and memory does not grow with their number.
+at the end, so that codes go straight to the disk, and memory holds no more of a picture than its name.
 """
 
 import contextlib
 import json
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,6 +87,8 @@ class CodeWriter:
 
     def __enter__(self) -> "CodeWriter":
         try:
+            if self.path.is_dir():
+                raise IsADirectoryError(None, "it is a folder; name a file")
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self._partial.open("wb")
             self._file.write(bytes(HEADER))
@@ -102,7 +105,7 @@ class CodeWriter:
             raise ValueError(f"codes must all have the shape {self._code_shape}, got {tuple(codes.shape[1:])}")
         self._code_shape = tuple(codes.shape[1:])
         try:
-            self._file.write(codes.to(self._dtype).cpu().contiguous().numpy().tobytes())
+            self._file.write(codes.cpu().to(self._dtype).contiguous().numpy().tobytes())
         except OSError as failure:
             raise self._failed(failure) from failure
         self._names += [name.encode("utf-8", "surrogateescape") for name in names]
@@ -111,18 +114,15 @@ class CodeWriter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         assert self._file is not None
         try:
+            with self._file:
+                if kind is None:
+                    self._finish(self._file)
             if kind is None:
-                self._finish(self._file)
+                self._partial.replace(self.path)
         except OSError as failure:
             raise self._failed(failure) from failure
         finally:
-            with contextlib.suppress(OSError):
-                self._file.close()
-            if kind is not None:
-                with contextlib.suppress(OSError):
-                    self._partial.unlink()
-        if kind is None:
-            self._partial.replace(self.path)
+            self._partial.unlink(missing_ok=True)
 
     def _finish(self, file: BinaryIO) -> None:
         names = b"".join(name + b"\0" for name in self._names)
@@ -143,10 +143,11 @@ class CodeWriter:
         file.seek(0)
         file.write(len(text).to_bytes(8, "little") + text)
         file.flush()
+        os.fsync(file.fileno())
 
     def _failed(self, failure: OSError) -> CodeFileError:
         with contextlib.suppress(OSError):
-            self._partial.unlink()
+            self._partial.unlink(missing_ok=True)
         return CodeFileError(f"can't write {self.path}: {failure.strerror or failure}; nothing is left of it")
 
 

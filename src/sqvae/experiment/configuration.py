@@ -54,7 +54,13 @@ class NetworkSettings:
     """Channels after each halving of the size. None: as many halvings as suit the size, doubling towards the codes'
     dimension."""
     mix: bool = False
+    """A 3x3 convolution comes after the halvings."""
     blocks: int = 2
+    """ResBlocks, in the encoder and in the decoder."""
+
+    def __post_init__(self) -> None:
+        if self.blocks < 0:
+            raise ConfigurationError(f"network.blocks must be at least 0, got {self.blocks}")
 
 
 @dataclass(frozen=True)
@@ -144,19 +150,60 @@ def nearest(name: str, choices: Iterable[str]) -> str:
 
 
 def override(settings: Settings, assignments: Iterable[str]) -> Settings:
-    """Settings with some values replaced.
+    """Settings with some values replaced, all at once.
 
     Another quantizer's name leaves behind what only the first one has, so that a recipe serves for all of them.
 
     Arguments:
         assignments: such as ``quantizer.codebook_size=1024``.
     """
+    changes: dict[str, Any] = {}
     for assignment in assignments:
         key, separator, text = assignment.partition("=")
         if not separator:
             raise ConfigurationError(f"--set takes key=value, got {assignment!r}; try --set {assignment}=VALUE")
-        settings = _replaced(settings, key.strip().split("."), text.strip(), key.strip())
-    return settings
+        *groups, name = key.strip().split(".")
+        place = changes
+        for group in groups:
+            place = place.setdefault(group, {})
+        place[name] = _from_text(text.strip(), _hint(type(settings), key.strip()), key.strip())
+    changed: Settings = _changed(settings, changes)
+    return changed
+
+
+def _changed(settings: Any, changes: Mapping[str, Any]) -> Any:
+    hints = typing.get_type_hints(type(settings))
+    if isinstance(settings, QuantizerSettings) and "name" in changes:
+        settings = settings.renamed(changes["name"])
+    values = {
+        name: _changed(getattr(settings, name), value) if is_dataclass(hints[name]) else value
+        for name, value in changes.items()
+    }
+    return replace(settings, **values)
+
+
+def _hint(kind: Any, key: str) -> Any:
+    """What kind of value a setting has."""
+    root = kind
+    names = key.split(".")
+    for depth, name in enumerate(names):
+        hints = typing.get_type_hints(kind)
+        if name not in hints:
+            raise _unknown(key, name, hints, _places(root, names[-1]))
+        kind = hints[name]
+        if not is_dataclass(kind) and depth + 1 < len(names):
+            raise ConfigurationError(f"{key}: {name} is a single value, and has no {'.'.join(names[depth + 1 :])}")
+    if is_dataclass(kind):
+        inner = ", ".join(f"{key}.{entry.name}" for entry in fields(kind))
+        raise ConfigurationError(f"{key} is a group of settings; set one of {inner}")
+    return kind
+
+
+def _places(kind: Any, name: str) -> list[str]:
+    """Where else a setting of this name is."""
+    groups = typing.get_type_hints(kind)
+    own = [name] if name in groups else []
+    return own + [f"{group}.{name}" for group, inner in groups.items() if _has(inner, name)]
 
 
 def to_json(settings: Any) -> dict[str, Any]:
@@ -167,6 +214,8 @@ def to_json(settings: Any) -> dict[str, Any]:
 def from_json(kind: type[Settings], content: Mapping[str, Any], path: str = "") -> Settings:
     """Settings from a file's content. What it leaves out has its default; what is unknown is an error."""
     hints = typing.get_type_hints(kind)
+    if not isinstance(content, Mapping):
+        raise ConfigurationError(f"{path.rstrip('.')} is a group of settings; got {content!r}")
     values: dict[str, Any] = {}
     for name, value in content.items():
         where = f"{path}{name}"
@@ -176,23 +225,6 @@ def from_json(kind: type[Settings], content: Mapping[str, Any], path: str = "") 
         group = isinstance(hint, type) and is_dataclass(hint)
         values[name] = from_json(hint, value, f"{where}.") if group else _from_plain(value, hint, where)
     return kind(**values)
-
-
-def _replaced(settings: Any, path: list[str], text: str, key: str) -> Any:
-    hints = typing.get_type_hints(type(settings))
-    name, *rest = path
-    if name not in hints:
-        raise _unknown(key, name, hints, [f"{group}.{name}" for group in hints if _has(hints[group], name)])
-    if is_dataclass(hints[name]):
-        if not rest:
-            inner = ", ".join(f"{name}.{entry.name}" for entry in fields(hints[name]))
-            raise ConfigurationError(f"{key} is a group of settings; set one of {inner}")
-        return replace(settings, **{name: _replaced(getattr(settings, name), rest, text, key)})
-    if rest:
-        raise ConfigurationError(f"{key}: {name} is a single value, and has no {'.'.join(rest)}")
-    if isinstance(settings, QuantizerSettings) and name == "name":
-        return settings.renamed(text)
-    return replace(settings, **{name: _from_text(text, hints[name], key)})
 
 
 def _has(kind: Any, name: str) -> bool:
@@ -266,7 +298,9 @@ def _from_plain(value: Any, hint: Any, key: str) -> Any:
     """A value of the kind that a setting has, from what JSON makes of it."""
     for kind in _alternatives(hint):
         if get_origin(kind) is tuple and isinstance(value, list | tuple):
-            return tuple(value)
+            length = None if Ellipsis in get_args(kind) else len(get_args(kind))
+            if all(type(item) is int for item in value) and length in (None, len(value)):
+                return tuple(value)
         if get_origin(kind) is Literal and value in get_args(kind):
             return value
         if kind is float and isinstance(value, int | float) and not isinstance(value, bool):

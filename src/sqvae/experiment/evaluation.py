@@ -1,6 +1,7 @@
 """A model judged on a set of pictures."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -9,8 +10,11 @@ from torch import Tensor, nn
 
 from sqvae.data import Pictures, Progress
 from sqvae.metrics import ReconstructionTotals
-from sqvae.models import LatentModel, Objective
+from sqvae.models import Bound, LatentModel, Objective
 from sqvae.training import Validation, stream_seed
+
+DRAWN_TOGETHER = 64
+"""How many pictures share a draw of codes where the bound is measured."""
 
 SHOWN = 32
 """How many pictures are kept to be looked at."""
@@ -59,16 +63,15 @@ def evaluate(
     starts = range(0, len(pictures), batch_size)
     if accelerator is not None:
         starts = starts[accelerator.process_index :: accelerator.num_processes]
-    torch.manual_seed(stream_seed(0, "evaluation"))
     for start in starts:
         x = as_input(pictures.take(range(start, min(start + batch_size, len(pictures)))), device)
         objective: Objective = model(x)
-        bound = (model(x, sample=True) if sampled_bound else objective).bound.nats
         totals.add(
             x,
             model.likelihood.predict(objective.output).float(),
-            loss=objective.loss,
-            bound=bound,
+            reconstruction_loss=objective.fit.loss,
+            latent_loss=objective.quantized.loss,
+            bound=objective.bound.nats,
             counts=objective.quantized.counts,
             mean_probabilities=objective.quantized.mean_probabilities,
         )
@@ -79,7 +82,29 @@ def evaluate(
             tensor.copy_(accelerator.reduce(tensor.to(device), "sum").cpu())
     few = as_input(pictures.take(range(min(SHOWN, len(pictures)))), device)
     shown = model.likelihood.predict(model(few).output).float()
-    return Evaluation(totals.measures(), tuple(int(n) for n in totals.counts), few.cpu(), shown.cpu())
+    measures = totals.measures()
+    dimensions = few[0].numel()
+    reconstruction = model.likelihood.loss_of_set(measures.pop("reconstruction_loss"), measures["mse"], dimensions)
+    if sampled_bound:
+        measures |= _sampled_bound(model, pictures, device, progress)
+    measures["loss_per_dimension"] = (reconstruction + measures.pop("latent_loss")) / dimensions
+    return Evaluation(measures, tuple(int(n) for n in totals.counts), few.cpu(), shown.cpu())
+
+
+def _sampled_bound(
+    model: LatentModel, pictures: Pictures, device: torch.device, progress: Progress | None
+) -> dict[str, float]:
+    """The bound over a whole set at codes drawn from the posterior: the same draws, however else the set is divided."""
+    total = 0.0
+    with torch.random.fork_rng():
+        for start in range(0, len(pictures), DRAWN_TOGETHER):
+            torch.manual_seed(stream_seed(0, "bound", start))
+            x = as_input(pictures.take(range(start, min(start + DRAWN_TOGETHER, len(pictures)))), device)
+            total += len(x) * float(model(x, sample=True).bound.nats)
+            if progress is not None:
+                progress("drawing codes", min(start + DRAWN_TOGETHER, len(pictures)), len(pictures))
+    bound = Bound(torch.tensor(total / len(pictures)), math.prod(pictures.shape))
+    return {"bound_nats": float(bound.nats), "bits_per_dimension": float(bound.bits_per_dimension)}
 
 
 def codebook_size_of(model: nn.Module) -> int:
@@ -122,15 +147,23 @@ class PictureTask:
             found["perplexity"] = float(quantized.perplexity)
         if quantized.variance is not None:
             found["variance"] = float(quantized.variance.mean())
-            vectors = self.model.quantizer.get_parameter("codebook").float() if len(quantized.counts) else None
-            if vectors is not None:
+            if len(quantized.counts) > 1:
                 # Over the mean squared distance between two codes: the scale that the variance is to be seen on.
-                found["relative_variance"] = found["variance"] / (2 * float(vectors.var(0).sum()))
+                codebook = self.model.quantizer.get_parameter("codebook").float()
+                found["relative_variance"] = found["variance"] / (2 * float(codebook.var(0).sum()))
         if quantized.concentration is not None:
             found["concentration"] = float(quantized.concentration)
         if fit.variance is not None:
             found["decoder_variance"] = float(fit.variance)
         return found
+
+    def state(self) -> dict[str, float]:
+        """The most codes that were used so far."""
+        return {"most_used": self._most_used}
+
+    def restore(self, state: Mapping[str, float]) -> None:
+        """Remember them again."""
+        self._most_used = state["most_used"]
 
     def validate(self, model: nn.Module, accelerator: Accelerator) -> Validation:
         """The whole validation set, and a word where codes die."""

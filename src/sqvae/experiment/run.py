@@ -94,11 +94,16 @@ def train(
     if main:
         folder.create()
     with folder.locked() if main else nullcontext():
-        if main and (folder.last.exists() or folder.previous.exists()):
+        if main and folder.holds_something():
             raise CheckpointError(
                 f"{folder} already holds a run. Go on with it: sqvae resume {folder}; or choose another with --out"
             )
-        prepared = prepare(experiment, announce=announce, progress=progress)
+        try:
+            prepared = prepare(experiment, announce=announce, progress=progress)
+        except Exception:
+            if main:
+                folder.remove_if_empty()
+            raise
         if main:
             write_json(folder.config, prepared.config)
         _training(prepared, folder, watchers).run()
@@ -119,7 +124,7 @@ def resume(
 
     Arguments:
         source: where the data is now, if it has moved.
-        checkpoint: ``"previous"`` goes on from the newest but one.
+        checkpoint: ``"previous"`` goes on from the newest but one; ``"last"``, or None, from the newest.
         epochs: train for more epochs than was planned.
     """
     folder = RunFolder(out)
@@ -138,12 +143,16 @@ def resume(
                 f"has changed. Put back what it had, name it with --data, or start a new run"
             )
         training = _training(prepared, folder, watchers)
-        if checkpoint is not None:
-            training.resume(folder.path / checkpoint)
-        elif folder.last.exists() or folder.previous.exists():
-            training.resume(folder.newest())
-        else:
+        start = folder.checkpoint(checkpoint)
+        if start is None:
             announce("no checkpoint had been written yet: starting from the beginning")
+        else:
+            training.resume(start)
+        before, now = training.processes_before, this_process().num_processes
+        if before != now:
+            announce(f"trained in {before} process(es) so far, and now in {now}: the same curve, up to rounding")
+        if this_process().is_main_process:
+            write_json(folder.config, prepared.config)  # more epochs or data that has moved are so for good
         training.run()
     return folder
 

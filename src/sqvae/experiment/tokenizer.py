@@ -1,7 +1,8 @@
 """A trained model, ready for use: pictures to codes and back."""
 
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +85,10 @@ class Tokenizer:
             return self._fast.reconstruct(self._input(pictures)).float()
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Write configuration and weights to a folder, as hubs want them."""
-        write_checkpoint(Path(folder), Checkpoint(describe(self.experiment), self.model.state_dict()))
+        """Write configuration and weights to a folder, as hubs want them. Where the data lay is nobody's business."""
+        data = replace(self.experiment.data, source=Path(self.experiment.data.source).name)
+        config = describe(replace(self.experiment, data=data))
+        write_checkpoint(Path(folder), Checkpoint(config, self.model.state_dict()))
 
     @classmethod
     def from_pretrained(
@@ -127,7 +130,7 @@ class Tokenizer:
     def _check_shape(self, pictures: Tensor) -> None:
         if pictures.ndim != 4 or pictures.shape[1] != self.shape[0]:
             raise ValueError(
-                f"pictures must be (batch, {', '.join(map(str, self.shape))}) for this model, "
+                f"pictures must be (batch, {self.shape[0]}, height, width) for this model, "
                 f"got shape {tuple(pictures.shape)}"
             )
 
@@ -153,7 +156,11 @@ def load(name: str | Path, *, device: str | torch.device | None = None, **downlo
     >>> tokenizer = load("runs/faces")                                       # doctest: +SKIP
     >>> codes = tokenizer.encode(pictures)                                   # doctest: +SKIP
     """
-    checkpoint = read_checkpoint(_find(name, download))
+    try:
+        checkpoint = read_checkpoint(_find(name, download))
+    except CheckpointError:  # a run in progress may just be replacing it
+        time.sleep(0.2)
+        checkpoint = read_checkpoint(_find(name, download))
     experiment = experiment_from(checkpoint.config, name)
     model = build_model(experiment, experiment.data.preprocessing.shape)
     try:

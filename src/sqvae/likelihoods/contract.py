@@ -43,6 +43,16 @@ class Likelihood(nn.Module, ABC):
     def embed(self, x: Tensor) -> Tensor:
         """Data as the encoder sees it: real numbers, channels first."""
 
+    def loss_of_set(self, mean_loss: float, mean_squared_error: float, dimensions: int) -> float:
+        """The loss of a whole set of data, from what was found batch by batch in ``eval()``.
+
+        Arguments:
+            mean_loss: of the set's samples.
+            mean_squared_error: of the set's values.
+            dimensions: of a sample.
+        """
+        return mean_loss
+
     def check(self, x: Tensor) -> None:
         """Raise if data is not of the kind that this likelihood describes."""
 

@@ -73,6 +73,12 @@ class GaussianLikelihood(Likelihood):
         weight = (1 / self.batches).clamp_min(1 - self.decay)
         self.log_variance += weight * (log_variance.to(self.log_variance.dtype) - self.log_variance)
 
+    def loss_of_set(self, mean_loss: float, mean_squared_error: float, dimensions: int) -> float:
+        r"""With a closed-form variance, that of the set taken as one batch: :math:`\frac D2 \log \mathrm{MSE}`."""
+        if self.variance != "closed_form":
+            return mean_loss
+        return dimensions / 2 * math.log(max(mean_squared_error, torch.finfo(torch.float32).tiny))
+
     def predict(self, output: Tensor) -> Tensor:
         return output
 

@@ -21,7 +21,7 @@ class ReconstructionTotals:
     def __init__(self, codebook_size: int) -> None:
         self.counts = torch.zeros(codebook_size, dtype=torch.float64)
         self.probabilities = torch.zeros(codebook_size, dtype=torch.float64)
-        self.sums = torch.zeros(5, dtype=torch.float64)  # squared error, values, examples, loss, bound
+        self.sums = torch.zeros(6, dtype=torch.float64)  # squared error, values, examples; losses, bound
         self.batches = torch.zeros(2, dtype=torch.float64)  # perplexities, their number
 
     def add(
@@ -29,20 +29,23 @@ class ReconstructionTotals:
         x: Tensor,
         reconstruction: Tensor,
         *,
-        loss: Tensor,
+        reconstruction_loss: Tensor,
+        latent_loss: Tensor,
         bound: Tensor,
         counts: Tensor,
         mean_probabilities: Tensor,
-    ) -> None:  # (batch, ...), (batch, ...), (), (), (K,), (K,)
-        """One batch: the data and what became of it, the loss and the bound per example, and the use of codes."""
+    ) -> None:  # (batch, ...), (batch, ...), (), (), (), (K,), (K,)
+        """One batch: the data and what became of it, losses and bound per example, and the use of codes."""
         examples = x.shape[0]
-        error = (reconstruction.double() - x.double()).square().sum()
-        own = torch.stack([error, *(torch.as_tensor(float(value)) for value in (x.numel(), examples))]).cpu()
-        self.sums += torch.cat((own.double(), examples * torch.stack((loss.detach(), bound.detach())).double().cpu()))
+        # Summed in float64, but on the CPU: not every device has it.
+        errors = (reconstruction.float() - x.float()).square().flatten(1).sum(1).cpu().double()
+        means = torch.stack([value.detach().float().cpu() for value in (reconstruction_loss, latent_loss, bound)])
+        own = torch.tensor([float(errors.sum()), x.numel(), examples], dtype=torch.float64)
+        self.sums += torch.cat((own, examples * means.double()))
         if len(self.counts):
-            counts = counts.double().cpu()
+            counts = counts.cpu().double()
             self.counts += counts
-            self.probabilities += counts.sum() * mean_probabilities.detach().double().cpu()
+            self.probabilities += counts.sum() * mean_probabilities.detach().cpu().double()
             self.batches += torch.tensor([float(perplexity(counts)), 1.0], dtype=torch.float64)
 
     def tensors(self) -> list[Tensor]:
@@ -51,11 +54,12 @@ class ReconstructionTotals:
 
     def measures(self) -> dict[str, float]:
         """The measures by name."""
-        error, values, examples, loss, bound = self.sums.tolist()
+        error, values, examples, reconstruction_loss, latent_loss, bound = self.sums.tolist()
         dimensions = values / examples
         found = {
             "mse": error / values,
-            "loss_per_dimension": loss / examples / dimensions,
+            "reconstruction_loss": reconstruction_loss / examples,
+            "latent_loss": latent_loss / examples,
             "bound_nats": bound / examples,
             "bits_per_dimension": -bound / examples / dimensions / math.log(2),
         }

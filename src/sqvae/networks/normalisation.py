@@ -53,6 +53,11 @@ class BatchNorm2d(nn.Module):
         if self.training:
             self.num_batches_tracked += 1
             _, number = processes()
+            if number * x.numel() == self.channels:
+                raise ValueError(
+                    f"batch normalisation can't train on a single value a channel, as in shape {tuple(x.shape)}: "
+                    f"take a larger batch, more data, or larger pictures"
+                )
             if number > 1:
                 return self._over_processes(x)
         return batch_norm(

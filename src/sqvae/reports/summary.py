@@ -100,9 +100,10 @@ def _how(folder: RunFolder, experiment: Mapping[str, Any], records: Sequence[Map
     else:
         lines.append(f"{done} of {plan['epochs']} epochs are done; go on with: sqvae resume {folder}")
     if validations:
-        last, best = validations[-1], [record for record in validations if record["best"]][-1]
+        last = validations[-1]
         lines.append(f"validation after epoch {last['epoch']}: MSE x 1000 = {1000 * last['mse']:.3f}")
-        lines.append(f"best by validation: epoch {best['epoch']}, MSE x 1000 = {1000 * best['mse']:.3f}")
+        for best in [record for record in validations if record["best"]][-1:]:
+            lines.append(f"best by validation: epoch {best['epoch']}, MSE x 1000 = {1000 * best['mse']:.3f}")
     return tuple(lines)
 
 

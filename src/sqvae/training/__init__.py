@@ -15,6 +15,7 @@ from sqvae.training.loop import (
     Training,
     TrainingDivergedError,
     TrainingStoppedError,
+    leave_other_processes,
     make_accelerator,
     this_process,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "Validation",
     "Watcher",
     "fingerprint",
+    "leave_other_processes",
     "make_accelerator",
     "read_checkpoint",
     "read_json",

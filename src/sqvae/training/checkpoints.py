@@ -102,17 +102,31 @@ def verify(folder: Path) -> None:
     if not (folder / MANIFEST).exists():
         _verify_without_manifest(folder)
         return
-    for name, expected in read_json(folder / MANIFEST).items():
-        path = folder / name
-        if not path.exists():
-            raise CheckpointError(f"the checkpoint {folder} is damaged: {name} is missing")
-        size = path.stat().st_size
-        if size != expected["bytes"]:
-            raise CheckpointError(
-                f"the checkpoint {folder} is damaged: {name} has {size:,} bytes, but {expected['bytes']:,} were written"
-            )
-        if _hash(path) != expected["sha256"]:
-            raise CheckpointError(f"the checkpoint {folder} is damaged: {name} was altered after it was written")
+    problem = _damage(folder)
+    if problem is not None:
+        raise CheckpointError(f"the checkpoint {folder} is damaged: {problem}")
+
+
+def _damage(folder: Path) -> str | None:
+    """What is not as the manifest says."""
+    try:
+        manifest = {
+            name: (int(entry["bytes"]), str(entry["sha256"])) for name, entry in read_json(folder / MANIFEST).items()
+        }
+    except (CheckpointError, TypeError, KeyError, ValueError):
+        return f"{MANIFEST} is no longer what it was"
+    there = {name for name in (CONFIG, WEIGHTS, STATE, STATE_TENSORS) if (folder / name).exists()}
+    for name in {CONFIG, WEIGHTS, *manifest} - there:
+        return f"{name} is missing"
+    if unlisted := there - set(manifest):
+        return f"{MANIFEST} is no longer what it was: it has no {min(unlisted)}"
+    for name, (expected, digest) in manifest.items():
+        size = (folder / name).stat().st_size
+        if size != expected:
+            return f"{name} has {size:,} bytes, but {expected:,} were written"
+        if _hash(folder / name) != digest:
+            return f"{name} was altered after it was written"
+    return None
 
 
 def read_json(path: Path) -> dict[str, Any]:

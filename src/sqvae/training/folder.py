@@ -7,7 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from sqvae.training.checkpoints import CheckpointError, restore_interrupted, verify
+from sqvae.training.checkpoints import WEIGHTS, CheckpointError, restore_interrupted, verify
 
 
 class RunFolder:
@@ -84,15 +84,31 @@ class RunFolder:
             what = failure.strerror or str(failure)
             raise CheckpointError(f"can't write to {self.path}: {what}. {self.advice()}") from failure
 
+    def holds_something(self) -> bool:
+        """Whether there is a run here, or a model."""
+        return any(path.exists() for path in (self.last, self.previous, self.best, self.path / WEIGHTS))
+
+    def remove_if_empty(self) -> None:
+        """Leave nothing behind where nothing was begun."""
+        with contextlib.suppress(OSError):
+            for name in (".owner", ".lock"):
+                (self.path / name).unlink(missing_ok=True)
+            self.path.rmdir()
+
+    def checkpoint(self, name: str | None = None) -> Path | None:
+        """The checkpoint to go on from, by name or the newest; None if there is none yet."""
+        choices = {"last": self.last, "previous": self.previous}
+        if name is None:
+            return self.newest() if self.last.exists() or self.previous.exists() else None
+        if name not in choices:
+            raise CheckpointError(f"a run goes on from one of {', '.join(choices)}; got {name!r}")
+        return self._verified(choices[name])
+
     def newest(self) -> Path:
-        """The checkpoint to go on from. A damaged one is an error that names the next best."""
+        """The newest checkpoint. A damaged one is an error that names the next best."""
         if not self.last.exists() and self.previous.exists():
-            return self.previous  # killed between two renames: this one is whole, and was the newest
-        try:
-            verify(self.last)
-        except CheckpointError as failure:
-            raise CheckpointError(f"{failure}. {self.advice()}") from None
-        return self.last
+            return self._verified(self.previous)  # killed between two renames: this one was the newest
+        return self._verified(self.last)
 
     def usable(self) -> Path:
         """The checkpoint to use: the best, or where validation has not come yet, the newest."""
@@ -100,11 +116,14 @@ class RunFolder:
         found = next((candidate for candidate in candidates if candidate.exists()), None)
         if found is None:
             raise CheckpointError(f"{self.path} holds no checkpoint; train one with: sqvae train --out {self.path}")
+        return self._verified(found)
+
+    def _verified(self, folder: Path) -> Path:
         try:
-            verify(found)
+            verify(folder)
         except CheckpointError as failure:
-            raise CheckpointError(f"{failure}. {self.advice(found)}") from None
-        return found
+            raise CheckpointError(f"{failure}. {self.advice()}") from None
+        return folder
 
     def intact(self) -> list[Path]:
         """The checkpoints that are whole, newest first."""
@@ -115,9 +134,9 @@ class RunFolder:
                 whole.append(candidate)
         return whole
 
-    def advice(self, damaged: Path | None = None) -> str:
+    def advice(self) -> str:
         """Which checkpoints are left, in words."""
-        whole = [folder for folder in self.intact() if folder != damaged]
+        whole = self.intact()
         if not whole:
             return "No other checkpoint of this run is whole"
         return f"Intact: {', '.join(str(folder) for folder in whole)}"

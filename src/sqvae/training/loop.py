@@ -49,6 +49,12 @@ class Task(Protocol):
     def statistics(self, x: Tensor, outcome: Any) -> Mapping[str, float]:
         """What a record says about one step."""
 
+    def state(self) -> Mapping[str, Any]:
+        """What it must remember over an interruption."""
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Remember it again."""
+
     def validate(self, model: nn.Module, accelerator: Accelerator) -> Validation:
         """A judgement of the model on examples it is not trained on; every process takes part."""
 
@@ -107,11 +113,18 @@ class Training:
                 f"a multiple of {processes * plan.accumulate}"
             )
         self.watchers = watchers if self.accelerator.is_main_process else ()
-        self.order = Order(len(examples), plan.batch_size, seed, passes=plan.passes_per_epoch or 1, processes=processes)
+        self.order = Order(
+            len(examples),
+            plan.batch_size,
+            seed,
+            passes=plan.passes_per_epoch or 1,
+            shares=processes * plan.accumulate,
+        )
         self.position = Position(0, 0, 0, plan.epochs, len(self.order))
         self.schedule = SCHEDULES[plan.schedule](plan, self.position.steps)
         self.best = float("inf")
         self.seconds = 0.0
+        model.to(self.accelerator.device)
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         optimizer = torch.optim.Adam(trained, lr=plan.learning_rate, fused=True)
         if plan.compile:
@@ -123,19 +136,28 @@ class Training:
         self._parameters = trained
         self._loss = torch.zeros((), device=self.accelerator.device)
         self._losses = 0
+        self.processes_before = processes
 
     def resume(self, checkpoint: Path) -> None:
         """Take up the state of a checkpoint."""
         saved = read_checkpoint(checkpoint, training=True)
         assert saved.state is not None
-        self.model.load_state_dict(dict(saved.weights))
+        try:
+            self.model.load_state_dict(dict(saved.weights))
+        except RuntimeError as failure:
+            raise CheckpointError(f"{checkpoint} does not fit the run's configuration: {failure}") from failure
         self._load_optimizer(saved.state_tensors)
         self.schedule.restore(saved.state["schedule"])
         if self.accelerator.scaler is not None and saved.state["scaler"]:
             self.accelerator.scaler.load_state_dict(saved.state["scaler"])
         counters = {name: saved.state[name] for name in ("epoch", "batch", "step")}
         self.position = replace(self.position, **counters)
-        self.best, self.seconds = saved.state["best"] or float("inf"), saved.state["seconds"]
+        self.best = float("inf") if saved.state["best"] is None else saved.state["best"]
+        self.seconds = saved.state["seconds"]
+        self._loss.fill_(saved.state["loss"])
+        self._losses = saved.state["losses"]
+        self.task.restore(saved.state["task"])
+        self.processes_before = saved.state["processes"]
         if saved.state["batches"] != self.position.batches:
             raise CheckpointError(
                 f"{checkpoint} was trained with {saved.state['batches']:,} batches an epoch, and now there are "
@@ -146,7 +168,7 @@ class Training:
         """Train to the end of the plan, or until a signal asks to stop."""
         start = time.monotonic() - self.seconds
         try:
-            with self.folder.writing(), StopSignals() as signals:
+            with StopSignals() as signals:
                 self._tell("started")
                 saved = time.monotonic()
                 while self.position.epoch < self.plan.epochs:
@@ -262,6 +284,9 @@ class Training:
             "best": self.best if self.best < float("inf") else None,
             "seconds": self.seconds,
             "schedule": self.schedule.state(),
+            "loss": float(self.accelerator.reduce(self._loss, "mean")),
+            "losses": self._losses,
+            "task": dict(self.task.state()),
             "scaler": self.accelerator.scaler.state_dict() if self.accelerator.scaler is not None else None,
             "processes": self.accelerator.num_processes,
         }
@@ -313,14 +338,20 @@ class Training:
         raise TrainingDivergedError(message) from cause
 
     def _tell(self, event: str, *details: Any) -> None:
-        for watcher in self.watchers:
-            getattr(watcher, event)(self.position, *details)
+        with self.folder.writing():
+            for watcher in self.watchers:
+                getattr(watcher, event)(self.position, *details)
 
 
 def this_process() -> PartialState:
     """This process among its peers, if a launcher has started several."""
     # Accelerate takes processes without an accelerator for unrelated ones unless it is told that they run on CPUs.
     return PartialState(cpu=not torch.accelerator.is_available())
+
+
+def leave_other_processes() -> None:
+    """From here on this process is alone."""
+    this_process().destroy_process_group()
 
 
 def make_accelerator(precision: str = "no") -> Accelerator:

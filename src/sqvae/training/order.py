@@ -26,18 +26,18 @@ class Order:
         batch_size: over all processes.
         seed: of the run.
         passes: how often an epoch goes through the set.
-        processes: among which each batch is divided evenly.
+        shares: into how many parts each batch is divided evenly, among processes and one after the other.
     """
 
-    def __init__(self, count: int, batch_size: int, seed: int, *, passes: int = 1, processes: int = 1) -> None:
+    def __init__(self, count: int, batch_size: int, seed: int, *, passes: int = 1, shares: int = 1) -> None:
         self.count = count
         self.seed = seed
         self.passes = passes
-        self.batch_size = min(batch_size, count) // processes * processes
+        self.batch_size = min(batch_size, count) // shares * shares
         if self.batch_size < 1:
             raise ValueError(
-                f"{processes} processes can't share a batch of {min(batch_size, count)} examples: "
-                f"use fewer processes, a larger batch or more data"
+                f"a batch of {min(batch_size, count)} examples can't be divided into {shares} shares: "
+                f"use fewer processes, less accumulation, a larger batch or more data"
             )
         self._epoch = -1
         self._indices = torch.empty(0, dtype=torch.int64)

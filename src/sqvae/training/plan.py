@@ -1,5 +1,6 @@
 """What a training run is asked to do, in numbers."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -45,14 +46,14 @@ class Plan:
             if getattr(self, name) < 1:
                 raise ValueError(f"training.{name} must be at least 1, got {getattr(self, name)}")
         for name in ("learning_rate", "temperature_minimum", "checkpoint_minutes"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"training.{name} must be > 0, got {getattr(self, name)}")
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"training.{name} must be finite and > 0, got {getattr(self, name)}")
         for name in ("passes_per_epoch", "clip", "threads"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"training.{name} must be > 0, or none; got {value}")
-        if self.temperature_decay < 0:
-            raise ValueError(f"training.temperature_decay must be at least 0, got {self.temperature_decay}")
+        if not 0 <= self.temperature_decay < math.inf:
+            raise ValueError(f"training.temperature_decay must be finite and at least 0, got {self.temperature_decay}")
         if self.batch_size % self.accumulate:
             raise ValueError(
                 f"training.accumulate must divide the batch: {self.batch_size} examples don't make "

@@ -129,7 +129,7 @@ class TensorBoard(Watcher):
     def started(self, position: Position) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer = SummaryWriter(str(self.folder), purge_step=position.step + 1 if position.step else None)
+        self._writer = SummaryWriter(str(self.folder), purge_step=position.step + 1)
 
     def recorded(self, position: Position, statistics: Mapping[str, float]) -> None:
         self._write("train", position, statistics)
