@@ -199,6 +199,18 @@ def test_a_manifest_that_lists_nothing_guards_nothing(manifest, run):
         load(run)
 
 
+def test_a_training_state_of_another_version_is_refused_in_one_sentence(run):
+    saved = read_checkpoint(run / "last", training=True)
+    old = Checkpoint(saved.config, saved.weights, {**saved.state, "format": 0}, saved.state_tensors)
+    write_checkpoint(run / "last", old)
+    with pytest.raises(CheckpointError, match="written by another version of sqvae"):
+        resume(run, epochs=3, announce=quiet)
+
+
+def test_a_run_can_be_read_by_others(run):
+    assert all(path.stat().st_mode & 0o044 == 0o044 for path in (run / "last").iterdir())
+
+
 def test_a_run_goes_on_from_its_own_checkpoints_only(run):
     with pytest.raises(CheckpointError, match=r"goes on from one of last, previous; got '../other/last'"):
         resume(run, epochs=3, checkpoint="../other/last", announce=quiet)

@@ -129,7 +129,7 @@ def test_training_says_what_it_does(pictures, run, capsys):
         "epoch 1/1 loss per dimension",
         "6 test pictures of photos",
         "MSE x 1000",
-        "Done: again. Turn pictures into codes with: sqvae encode again",
+        "Done: again. Use it with: sqvae encode again",
     ):
         assert words in printed
 
@@ -271,10 +271,45 @@ def test_originals_are_never_written_over(run, pictures, capsys):
     shutil.copytree(pictures / "home", "home")
     before = Path("home/picture 0.png").read_bytes()
     assert main(["reconstruct", str(run), "home", "-o", "home"]) == 1
+    assert "-o home lies in home, among the originals" in said(capsys)
+    assert main(["reconstruct", str(run), "home/picture 0.png", "-o", "home"]) == 1
     assert "picture 0.png is there already, and is left as it is" in said(capsys)
     assert Path("home/picture 0.png").read_bytes() == before
     assert main(["reconstruct", str(run), "home", "-o", "home", "--overwrite"]) == 0
     assert Path("home/picture 0.png").read_bytes() != before
+
+
+def test_codes_of_an_unfinished_run_come_with_a_warning(pictures, capsys):
+    assert main(["train", "--data", str(pictures), "--out", "early", "--epochs", "1", *SMALL]) == 0
+    config = json.loads(Path("early/config.json").read_text())
+    config["experiment"]["training"]["epochs"] = 2
+    Path("early/config.json").write_text(json.dumps(config))
+    assert main(["encode", "early", str(pictures / "home"), "-o", "codes"]) == 0
+    assert "early is not trained to its end" in said(capsys)
+    assert main(["resume", "early"]) == 0
+    assert main(["encode", "early", str(pictures / "home"), "-o", "codes"]) == 0
+    assert "not trained to its end" not in said(capsys)
+
+
+def test_changed_pictures_are_noticed_where_numbers_depend_on_them(run, pictures, capsys):
+    import shutil
+
+    shutil.copytree(pictures, "mine")
+    assert main(["train", "--data", "mine", "--out", "own", "--epochs", "1", *SMALL]) == 0
+    next(Path("mine/home").glob("*.png")).unlink()
+    capsys.readouterr()
+    assert main(["evaluate", "own"]) == 0
+    assert "the pictures have changed since this run was trained" in said(capsys)
+    shutil.rmtree("mine")
+    assert main(["evaluate", "own"]) == 1
+    assert "is not here: say where the data is with --data" in said(capsys)
+
+
+def test_the_version(capsys):
+    import sqvae
+
+    assert main(["--version"]) == 0
+    assert said(capsys) == f"sqvae {sqvae.__version__}"
 
 
 def test_results_on_other_data_stand_beside_the_run_s_own(run, pictures):

@@ -242,6 +242,12 @@ def test_pictures_of_another_shape_are_refused(tokenizer):
         ValueError, match=r"must be \(batch, 3, height, width\) for this model, got shape \(1, 1, 8, 8\)"
     ):
         tokenizer.encode(torch.zeros(1, 1, 8, 8))
+    with pytest.raises(ValueError, match=r"pictures as floats must lie between 0 and 1, got values from .* as uint8"):
+        tokenizer.encode(torch.full((1, 3, 8, 8), 255.0))
+    with pytest.raises(ValueError, match=r"10x8 can't be halved 2 times.*12x8"):
+        tokenizer.encode(torch.zeros(1, 3, 10, 8))
+    with pytest.raises(TypeError, match="pictures must be a tensor, got ndarray"):
+        tokenizer.encode(np.zeros((1, 3, 8, 8)))
     with pytest.raises(ValueError, match=r"uint8, or floats"):
         tokenizer.encode(torch.zeros(1, 3, 8, 8, dtype=torch.int64))
     assert tokenizer.encode(torch.zeros(1, 3, 8, 8)).equal(tokenizer.encode(torch.zeros(1, 3, 8, 8, dtype=torch.uint8)))

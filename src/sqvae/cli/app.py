@@ -70,6 +70,17 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace pictures t
 Batch = Annotated[int, typer.Option("--batch", min=1, help="Pictures at a time.")]
 
 
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
+) -> None:
+    if version:
+        from sqvae import __version__
+
+        print(f"sqvae {__version__}")
+        raise typer.Exit
+
+
 @app.command(epilog="Example: sqvae train --data photos --out runs/photos --set quantizer.codebook_size=1024")
 def train(
     recipe: Annotated[str | None, typer.Argument(help="A name of `sqvae list recipes`. Your own data: none.")] = None,
@@ -183,6 +194,8 @@ def reconstruct(
     from sqvae.data import count, stream
     from sqvae.experiment import load
 
+    if not overwrite:
+        _check_apart(inputs, out)
     tokenizer = load(run)
     folder, seen = PictureFolder(out, overwrite=overwrite), 0
     with console.progress_bar() as progress:
@@ -216,6 +229,11 @@ def encode(
     from sqvae.experiment import load
 
     tokenizer = load(run)
+    if _is_unfinished(run):
+        console.warning(
+            f"{run} is not trained to its end. When it goes on it becomes another model, which can't decode these "
+            f"codes; to keep this one, copy {run / 'best'}"
+        )
     with console.progress_bar() as progress:
         codes = encode_to_file(
             tokenizer,
@@ -375,14 +393,39 @@ def _launched_elsewhere(devices: int | None, nodes: int, extra: list[str]) -> bo
     return True
 
 
-def _processes_of(run: Path) -> int:
-    """In how many processes a run was trained on this machine; 1 where it does not say."""
+def _training_state(run: Path) -> dict[str, Any]:
+    """What a run's newest checkpoint says about its training; nothing where there is none."""
     import json
 
     try:
-        return int(json.loads((run / "last" / "training.json").read_text())["processes"])
-    except (OSError, ValueError, KeyError):
-        return 1
+        state = json.loads((run / "last" / "training.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    return state if isinstance(state, dict) else {}
+
+
+def _processes_of(run: Path) -> int:
+    """In how many processes a run was trained on this machine; 1 where it does not say."""
+    return int(_training_state(run).get("processes", 1))
+
+
+def _is_unfinished(run: Path) -> bool:
+    """Whether a run has epochs left to train."""
+    from sqvae.experiment import read_experiment
+    from sqvae.training import RunFolder
+
+    state, folder = _training_state(run), RunFolder(run)
+    return bool(state) and folder.config.exists() and state["epoch"] < read_experiment(folder)[0].training.epochs
+
+
+def _check_apart(inputs: Sequence[str], out: Path) -> None:
+    """Raise if results would land among the pictures they come from."""
+    for source in inputs:
+        folder = Path(source).resolve()
+        if folder.is_dir() and folder in (out.resolve(), *out.resolve().parents):
+            raise ValueError(
+                f"-o {out} lies in {source}, among the originals; choose another folder, or pass --overwrite"
+            )
 
 
 def _hushed(progress: Callable[[str, int, int], None], first: bool) -> Callable[[str, int, int], None] | None:
@@ -413,10 +456,12 @@ def _finishing(run: "RunFolder", work: Callable[[], Any]) -> None:
     leave_other_processes()
     if is_first_process():
         with console.progress_bar() as progress:
-            show(evaluate_run(run.path, None, "test", None, progress, lambda note: None))
-        console.out.print(
-            f"Done: {run}. Turn pictures into codes with: sqvae encode {run} PICTURES -o codes.safetensors"
-        )
+            result = evaluate_run(run.path, None, "test", None, progress, lambda note: None)
+        show(result)
+        use = f"encode {run} PICTURES -o codes.safetensors"
+        if not result.codebook_size:
+            use = f"reconstruct {run} PICTURES -o rebuilt"
+        console.out.print(f"Done: {run}. Use it with: sqvae {use}", soft_wrap=True)
 
 
 def _listing(kind: Kind) -> list[tuple[str, str]]:

@@ -9,11 +9,11 @@ from typing import Any
 from rich.table import Table
 
 from sqvae.cli import console
-from sqvae.data import Pictures, PictureSets, Progress
+from sqvae.data import DATASETS, Pictures, PictureSets, Progress
 from sqvae.data import load as load_data
 from sqvae.experiment import Evaluation, Tokenizer, evaluate, load
 from sqvae.reports import results_page, rows_of, save_pairs
-from sqvae.training import RunFolder, read_records, write_json
+from sqvae.training import RunFolder, read_json, read_records, write_json
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,8 @@ def evaluate_run(
     experiment = tokenizer.experiment
     if source is None or (Path(source).exists() and str(Path(source).resolve()) == experiment.data.source):
         source = experiment.data.source
+    if source not in DATASETS and not source.startswith("hf:") and not Path(source).exists():
+        raise FileNotFoundError(f"{source}, which {run} was trained on, is not here: say where the data is with --data")
     data = load_data(
         source,
         tokenizer.preprocessing,
@@ -43,6 +45,10 @@ def evaluate_run(
     )
     for note in data.notes:
         announce(note)
+    config = RunFolder(run).config
+    before = read_json(config).get("data_key") if source == experiment.data.source and config.exists() else None
+    if before not in (None, data.key):
+        announce("the pictures have changed since this run was trained: it may have trained on some of these")
     pictures = _part(data, split)
     batch_size = batch or experiment.training.batch_size
     evaluation = evaluate(tokenizer.model, pictures, batch_size=batch_size, sampled_bound=True, progress=progress)

@@ -9,6 +9,12 @@ from sqvae.reports import Section, summarize
 from sqvae.training import CheckpointError, RunFolder, read_json
 
 
+def _steps(folder: RunFolder) -> int:
+    """How far the newest checkpoint is."""
+    state = folder.last / "training.json"
+    return int(read_json(state)["step"]) if state.exists() else 0
+
+
 def inspect_run(run: Path) -> list[Section]:
     """A run in plain words."""
     folder = RunFolder(run)
@@ -26,4 +32,5 @@ def inspect_run(run: Path) -> list[Section]:
         code_shape=tuple(latent.shape[2:]),
         parameters=sum(p.numel() for p in tokenizer.model.parameters() if p.requires_grad),
         fingerprint=tokenizer.fingerprint,
+        steps=_steps(folder),
     )

@@ -203,7 +203,8 @@ class CodeFile:
         if self.fingerprint != coder.fingerprint:
             raise CodeFileError(
                 f"{self.path} holds codes of another model: its fingerprint is {self.fingerprint}, and this model's "
-                f"is {coder.fingerprint}. Decode with the run that encoded them, or encode the pictures again"
+                f"is {coder.fingerprint}. Decode with the run that encoded them, unless it was trained further "
+                f"since; or encode the pictures again"
             )
 
 

@@ -15,7 +15,7 @@ def build_model(experiment: Experiment, shape: tuple[int, int, int]) -> LatentMo
     channels, height, width = shape
     network, dim = experiment.network, experiment.quantizer.dim
     widths = network.widths or default_widths(dim, height, width)
-    check_divisible(height, width, 2 ** len(widths))
+    check_divisible(height, width, stride_of(experiment, shape))
     quantizer = build_quantizer(experiment.quantizer)
     layers = {"widths": widths, "mix": network.mix, "blocks": network.blocks}
     return SQVAE(
@@ -24,6 +24,12 @@ def build_model(experiment: Experiment, shape: tuple[int, int, int]) -> LatentMo
         conv_decoder(channels, dim, **layers),  # type: ignore[arg-type]
         GaussianLikelihood(experiment.likelihood.variance),
     )
+
+
+def stride_of(experiment: Experiment, shape: tuple[int, int, int]) -> int:  # shape: (C, H, W)
+    """How many pixels of a side become one position of the latent map."""
+    widths = experiment.network.widths or default_widths(experiment.quantizer.dim, *shape[1:])
+    return int(2 ** len(widths))
 
 
 def default_widths(dim: int, height: int, width: int) -> tuple[int, ...]:

@@ -71,6 +71,8 @@ def prepare(experiment: Experiment, *, announce: Announce = print, progress: Pro
         channels=data.preprocessing.channels,
     )
     training = _with_passes(experiment.training, len(data.train))
+    if training.passes_per_epoch != 1 and experiment.training.passes_per_epoch is None:
+        announce(f"few pictures: an epoch goes through them {training.passes_per_epoch} times")
     return Prepared(replace(experiment, data=decided, training=training), data)
 
 

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from sqvae import __version__
 from sqvae.data import Preprocessing
-from sqvae.experiment.assembly import build_model
+from sqvae.distributions.checks import check_range, check_tensor
+from sqvae.experiment.assembly import build_model, check_divisible, stride_of
 from sqvae.experiment.configuration import Experiment, from_json, to_json
 from sqvae.experiment.evaluation import as_input, codebook_size_of
 from sqvae.models import LatentModel
@@ -125,14 +126,17 @@ class Tokenizer:
             return as_input(pictures, self.device)
         if not pictures.is_floating_point():
             raise ValueError(f"pictures must be uint8, or floats in [0, 1]; got {pictures.dtype}")
+        check_range(pictures, 0, 1, "pictures as floats", "; pass 0 ... 255 as uint8")
         return pictures.to(self.device).float()
 
     def _check_shape(self, pictures: Tensor) -> None:
+        check_tensor(pictures, "pictures")
         if pictures.ndim != 4 or pictures.shape[1] != self.shape[0]:
             raise ValueError(
                 f"pictures must be (batch, {self.shape[0]}, height, width) for this model, "
                 f"got shape {tuple(pictures.shape)}"
             )
+        check_divisible(pictures.shape[2], pictures.shape[3], stride_of(self.experiment, self.shape))
 
 
 def describe(experiment: Experiment) -> dict[str, Any]:

@@ -37,6 +37,7 @@ def summarize(
     code_shape: tuple[int, ...],
     parameters: int,
     fingerprint: str,
+    steps: int,
 ) -> list[Section]:
     """What a run is, how it trained and which codes it uses.
 
@@ -46,12 +47,13 @@ def summarize(
         code_shape: of a picture's codes.
         parameters: how many numbers are trained.
         fingerprint: of the weights in use.
+        steps: done so far.
     """
     records = read_records(folder.log)
     size = experiment["quantizer"]["codebook_size"] if experiment["quantizer"]["name"] != "gaussian-latent" else 0
     return [
         Section("What it is", _what(experiment, shape, code_shape, parameters, fingerprint, size)),
-        Section("How it trained", _how(folder, experiment, records)),
+        Section("How it trained", _how(folder, experiment, records, steps)),
         Section("Self-annealing", _annealing(records, size)),
         Section("Codes", _codes(records, size)),
         Section("Warnings", tuple(record["message"] for record in records if record["kind"] == "warning") or ("none",)),
@@ -86,7 +88,9 @@ def _what(
     return (*lines, f"{parameters:,} trained numbers; fingerprint {fingerprint}")
 
 
-def _how(folder: RunFolder, experiment: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+def _how(
+    folder: RunFolder, experiment: Mapping[str, Any], records: Sequence[Mapping[str, Any]], done_steps: int
+) -> tuple[str, ...]:
     plan = experiment["training"]
     validations = [record for record in records if record["kind"] == "validation"]
     steps = [record for record in records if record["kind"] == "step"]
@@ -94,7 +98,7 @@ def _how(folder: RunFolder, experiment: Mapping[str, Any], records: Sequence[Map
     lines = [f"on {experiment['data']['source']}, seed {experiment['seed']}, batches of {plan['batch_size']}"]
     if steps:
         minutes = steps[-1]["seconds"] / 60
-        lines.append(f"{max(record['step'] for record in records):,} steps so far, {minutes:.1f} minutes")
+        lines.append(f"{done_steps:,} steps so far, {minutes:.1f} minutes")
     if done >= plan["epochs"]:
         lines.append(f"all {plan['epochs']} epochs are done")
     else:

@@ -175,6 +175,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path)
     except SafetensorError as failure:  # how it says that a disk is full
         raise OSError(None, f"{path.name}: {failure}") from failure
+    path.chmod(0o644)  # it is written for its owner alone, unlike its neighbours
     with path.open("rb+") as file:
         os.fsync(file.fileno())
 

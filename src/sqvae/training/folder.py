@@ -115,7 +115,7 @@ class RunFolder:
         candidates = (self.best, self.best.with_name("best.old"), self.last, self.previous)
         found = next((candidate for candidate in candidates if candidate.exists()), None)
         if found is None:
-            raise CheckpointError(f"{self.path} holds no checkpoint; train one with: sqvae train --out {self.path}")
+            raise CheckpointError(f"{self.path} holds no checkpoint: give the folder that `sqvae train` has written")
         return self._verified(found)
 
     def _verified(self, folder: Path) -> Path:

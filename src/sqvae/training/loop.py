@@ -22,6 +22,9 @@ from sqvae.training.schedules import SCHEDULES, temperature
 from sqvae.training.signals import StopSignals
 from sqvae.training.watchers import Position, Validation, Watcher
 
+STATE_FORMAT = 1
+"""Of what a checkpoint says about training."""
+
 
 class Examples(Protocol):
     """A training set."""
@@ -142,6 +145,11 @@ class Training:
         """Take up the state of a checkpoint."""
         saved = read_checkpoint(checkpoint, training=True)
         assert saved.state is not None
+        if saved.state.get("format") != STATE_FORMAT:
+            raise CheckpointError(
+                f"the training state in {checkpoint} was written by another version of sqvae, and can't be gone on "
+                f"from; its weights can be used as they are"
+            )
         try:
             self.model.load_state_dict(dict(saved.weights))
         except RuntimeError as failure:
@@ -280,6 +288,7 @@ class Training:
         if broken:
             self._diverged(f"the weights {', '.join(broken[:3])} are no longer finite")
         state = {
+            "format": STATE_FORMAT,
             **{name: getattr(self.position, name) for name in ("epoch", "batch", "step", "batches")},
             "best": self.best if self.best < float("inf") else None,
             "seconds": self.seconds,
