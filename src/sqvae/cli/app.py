@@ -3,21 +3,19 @@
 Nothing heavy is imported before a command runs, so that help is instant.
 """
 
+import dataclasses
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from enum import Enum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from sqvae.cli.launch import is_first_process, is_launched, launch
-
-if TYPE_CHECKING:
-    from sqvae.experiment import Experiment
-    from sqvae.training import RunFolder, Watcher
 
 app = typer.Typer(
     name="sqvae",
@@ -101,24 +99,22 @@ def train(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the configuration, and train nothing.")] = False,
 ) -> None:
     """Train a model, in a folder that holds everything about it. Ctrl-C saves; `sqvae resume` goes on."""
-    experiment = _experiment(recipe, data, settings or [], seed, epochs, precision, compile_model, strict)
-    if dry_run:
-        _show(experiment)
-        return
-    folder = out or _new_folder(experiment)
-    if _launched_elsewhere(devices, nodes, ["--out", str(folder)] if out is None else []):
-        return
     from sqvae.cli import console
+    from sqvae.cli.training import asked_for, new_folder, watched
     from sqvae.experiment import train as train_run
     from sqvae.training import RunFolder
 
-    first = is_first_process()
-    run = RunFolder(folder)
-    if first:
-        console.note(f"training {experiment.recipe} in {run}")
-    with console.progress_bar() as progress:
-        prepared = _hushed(progress, first)
-        _finishing(run, lambda: train_run(experiment, folder, **_observers(run, first), progress=prepared))
+    chosen = precision.value if precision else None
+    experiment = asked_for(recipe, data, settings or [], seed, epochs, chosen, compile_model, strict)
+    if dry_run:
+        console.out.print_json(data=dataclasses.asdict(experiment))
+        return
+    folder = out or new_folder(experiment)
+    if _launched_elsewhere(devices, nodes, ["--out", str(folder)] if out is None else []):
+        return
+    if is_first_process():
+        console.note(f"training {experiment.recipe} in {folder}")
+    watched(RunFolder(folder), partial(train_run, experiment, folder))
 
 
 @app.command(epilog="Example: sqvae resume runs/photos")
@@ -135,22 +131,13 @@ def resume(
     nodes: Nodes = 1,
 ) -> None:
     """Go on exactly where a run stands: the same weights come out as if it had never stopped."""
-    if _launched_elsewhere(devices or _processes_of(run), nodes, []):
-        return
-    from sqvae.cli import console
+    from sqvae.cli.training import processes_of, watched
     from sqvae.experiment import resume as resume_run
     from sqvae.training import RunFolder
 
-    first = is_first_process()
-    folder = RunFolder(run)
-    with console.progress_bar() as progress:
-        prepared = _hushed(progress, first)
-        _finishing(
-            folder,
-            lambda: resume_run(
-                run, source=data, checkpoint=checkpoint, epochs=epochs, **_observers(folder, first), progress=prepared
-            ),
-        )
+    if _launched_elsewhere(devices or processes_of(run), nodes, []):
+        return
+    watched(RunFolder(run), partial(resume_run, run, source=data, checkpoint=checkpoint, epochs=epochs))
 
 
 @app.command(epilog="Example: sqvae evaluate runs/photos --split test")
@@ -190,12 +177,12 @@ def reconstruct(
 ) -> None:
     """Send pictures through their codes and back, and save what comes out."""
     from sqvae.cli import console
-    from sqvae.cli.pictures import PictureFolder
+    from sqvae.cli.pictures import PictureFolder, check_apart
     from sqvae.data import count, stream
     from sqvae.experiment import load
 
     if not overwrite:
-        _check_apart(inputs, out)
+        check_apart(inputs, out)
     tokenizer = load(run)
     folder, seen = PictureFolder(out, overwrite=overwrite), 0
     with console.progress_bar() as progress:
@@ -225,11 +212,12 @@ def encode(
 ) -> None:
     """Turn pictures into codes, in one file that describes itself. Memory stays flat, however many there are."""
     from sqvae.cli import console
+    from sqvae.cli.training import is_unfinished
     from sqvae.codec import encode_to_file
     from sqvae.experiment import load
 
     tokenizer = load(run)
-    if _is_unfinished(run):
+    if is_unfinished(run):
         console.warning(
             f"{run} is not trained to its end. When it goes on it becomes another model, which can't decode these "
             f"codes; to keep this one, copy {run / 'best'}"
@@ -295,9 +283,10 @@ def list_things(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> 
     from rich.table import Table
 
     from sqvae.cli import console
+    from sqvae.cli.listing import listing
 
     table = Table(box=None, show_header=False)
-    for name, words in _listing(kind):
+    for name, words in listing(kind.value):
         table.add_row(f"[bold]{name}[/]", escape(words))
     console.out.print(table)
 
@@ -321,68 +310,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _experiment(
-    recipe: str | None,
-    data: str | None,
-    settings: list[str],
-    seed: int | None,
-    epochs: int | None,
-    precision: Precision | None,
-    compile_model: bool,
-    strict: bool,
-) -> "Experiment":
-    """What was asked for: the recipe, the options, and last what --set says."""
-    from sqvae.experiment import ConfigurationError, check_name, override
-    from sqvae.recipes import RECIPES
-
-    if recipe is None and data is None:
-        raise ConfigurationError(
-            "say what to train on: --data DIR for your own pictures, or a recipe, such as: sqvae train demo. "
-            f"There is {', '.join(RECIPES)}"
-        )
-    name = recipe or "pictures"
-    if recipe is not None and recipe not in RECIPES and Path(recipe).exists():
-        raise ConfigurationError(f"{recipe} is a path, not a recipe; to train on it: sqvae train --data {recipe}")
-    check_name(name, RECIPES, "the recipe")
-    given: dict[str, Any] = {
-        "data.source": data,
-        "seed": seed,
-        "training.epochs": epochs,
-        "training.precision": precision.value if precision else None,
-        "training.compile": True if compile_model else None,
-        "data.strict": True if strict else None,
-    }
-    options = [f"{key}={value}" for key, value in given.items() if value is not None]
-    experiment = override(RECIPES[name](), [*options, *settings])
-    if not experiment.data.source:
-        raise ConfigurationError(f"the recipe {name} is for your own data: pass --data DIR")
-    if experiment.training.threads is None and "OMP_NUM_THREADS" not in os.environ and not is_launched():
-        # Small steps gain little from all cores, and threads that wait for a busy one lose very much.
-        threads = max(1, (os.cpu_count() or 1) // 2)
-        experiment = override(experiment, [f"training.threads={threads}"])
-    return experiment
-
-
-def _show(experiment: "Experiment") -> None:
-    import dataclasses
-
-    from sqvae.cli import console
-
-    console.out.print_json(data=dataclasses.asdict(experiment))
-
-
-def _new_folder(experiment: "Experiment") -> Path:
-    """runs/NAME, or with a number where that is taken."""
-    name = experiment.recipe
-    if name == "pictures":
-        name = Path(experiment.data.source.removeprefix("hf:")).resolve().stem or name
-    folder, number = Path("runs") / name, 1
-    while folder.exists():
-        number += 1
-        folder = Path("runs") / f"{name}-{number}"
-    return folder
-
-
 def _launched_elsewhere(devices: int | None, nodes: int, extra: list[str]) -> bool:
     """Start several processes if they are asked for; True when they have done the work."""
     if is_launched() or ((devices or 1) == 1 and nodes == 1):
@@ -391,93 +318,3 @@ def _launched_elsewhere(devices: int | None, nodes: int, extra: list[str]) -> bo
     if code:
         raise typer.Exit(code)
     return True
-
-
-def _training_state(run: Path) -> dict[str, Any]:
-    """What a run's newest checkpoint says about its training; nothing where there is none."""
-    import json
-
-    try:
-        state = json.loads((run / "last" / "training.json").read_text())
-    except (OSError, ValueError):
-        return {}
-    return state if isinstance(state, dict) else {}
-
-
-def _processes_of(run: Path) -> int:
-    """In how many processes a run was trained on this machine; 1 where it does not say."""
-    return int(_training_state(run).get("processes", 1))
-
-
-def _is_unfinished(run: Path) -> bool:
-    """Whether a run has epochs left to train."""
-    from sqvae.experiment import read_experiment
-    from sqvae.training import RunFolder
-
-    state, folder = _training_state(run), RunFolder(run)
-    return bool(state) and folder.config.exists() and state["epoch"] < read_experiment(folder)[0].training.epochs
-
-
-def _check_apart(inputs: Sequence[str], out: Path) -> None:
-    """Raise if results would land among the pictures they come from."""
-    for source in inputs:
-        folder = Path(source).resolve()
-        if folder.is_dir() and folder in (out.resolve(), *out.resolve().parents):
-            raise ValueError(
-                f"-o {out} lies in {source}, among the originals; choose another folder, or pass --overwrite"
-            )
-
-
-def _hushed(progress: Callable[[str, int, int], None], first: bool) -> Callable[[str, int, int], None] | None:
-    return progress if first else None
-
-
-def _observers(run: "RunFolder", first: bool) -> dict[str, Any]:
-    """Who watches, and who hears about the data: nobody but in the first process."""
-    from sqvae.cli import console
-    from sqvae.reports import Drawings
-
-    watchers: list[Watcher] = [console.TrainingBar(), Drawings(run)] if first else []
-    return {"watchers": watchers, "announce": console.note if first else lambda text: None}
-
-
-def _finishing(run: "RunFolder", work: Callable[[], Any]) -> None:
-    """Do the work, and say what came of it and what to do next."""
-    from sqvae.cli import console
-    from sqvae.cli.evaluation import evaluate_run, show
-    from sqvae.training import TrainingStoppedError, leave_other_processes
-
-    try:
-        work()
-    except TrainingStoppedError as stop:
-        if is_first_process():
-            console.err.print(f"Stopped at {stop.position}, and saved. Go on with: sqvae resume {run}", soft_wrap=True)
-        raise typer.Exit(128 + stop.signal_number if stop.signal_number else 1) from None
-    leave_other_processes()
-    if is_first_process():
-        with console.progress_bar() as progress:
-            result = evaluate_run(run.path, None, "test", None, progress, lambda note: None)
-        show(result)
-        use = f"encode {run} PICTURES -o codes.safetensors"
-        if not result.codebook_size:
-            use = f"reconstruct {run} PICTURES -o rebuilt"
-        console.out.print(f"Done: {run}. Use it with: sqvae {use}", soft_wrap=True)
-
-
-def _listing(kind: Kind) -> list[tuple[str, str]]:
-    if kind is Kind.recipes:
-        from sqvae.recipes import RECIPES
-
-        return [(name, (make.__doc__ or "").splitlines()[0]) for name, make in RECIPES.items()]
-    if kind is Kind.quantizers:
-        from sqvae.reports.summary import KINDS
-
-        return list(KINDS.items())
-    from sqvae.data import DATASETS
-
-    own = [
-        ("DIR", "a folder of pictures, of any size and depth, with or without train/, validation/ and test/ inside"),
-        ("FILE", "a .zip of pictures, or an array: .npy, .npz"),
-        ("hf:OWNER/NAME", "a data set of the Hugging Face hub; needs: pip install 'sqvae[hub]'"),
-    ]
-    return [*((name, dataset.description) for name, dataset in DATASETS.items()), *own]

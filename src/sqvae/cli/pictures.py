@@ -34,3 +34,13 @@ class PictureFolder:
                 )
             target.parent.mkdir(parents=True, exist_ok=True)
             Image.fromarray(picture).save(target)
+
+
+def check_apart(inputs: Sequence[str], out: Path) -> None:
+    """Raise if results would land among the pictures they come from."""
+    for source in inputs:
+        folder = Path(source).resolve()
+        if folder.is_dir() and folder in (out.resolve(), *out.resolve().parents):
+            raise ValueError(
+                f"-o {out} lies in {source}, among the originals; choose another folder, or pass --overwrite"
+            )

@@ -1,0 +1,19 @@
+"""What `sqvae list` puts together."""
+
+from sqvae.data import DATASETS
+from sqvae.recipes import RECIPES
+from sqvae.reports.summary import KINDS
+
+
+def listing(kind: str) -> list[tuple[str, str]]:
+    """Names, and what they stand for."""
+    if kind == "recipes":
+        return [(name, (make.__doc__ or "").splitlines()[0]) for name, make in RECIPES.items()]
+    if kind == "quantizers":
+        return list(KINDS.items())
+    own = [
+        ("DIR", "a folder of pictures, of any size and depth, with or without train/, validation/ and test/ inside"),
+        ("FILE", "a .zip of pictures, or an array: .npy, .npz"),
+        ("hf:OWNER/NAME", "a data set of the Hugging Face hub; needs: pip install 'sqvae[hub]'"),
+    ]
+    return [*((name, dataset.description) for name, dataset in DATASETS.items()), *own]

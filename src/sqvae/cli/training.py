@@ -1,0 +1,120 @@
+"""What `sqvae train` and `sqvae resume` put together."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from sqvae.cli import console
+from sqvae.cli.evaluation import evaluate_run, show
+from sqvae.cli.launch import is_first_process, is_launched
+from sqvae.data import Progress
+from sqvae.experiment import ConfigurationError, Experiment, check_name, override, read_experiment
+from sqvae.recipes import RECIPES
+from sqvae.reports import Drawings
+from sqvae.training import RunFolder, TrainingStoppedError, leave_other_processes
+
+
+def asked_for(
+    recipe: str | None,
+    data: str | None,
+    settings: list[str],
+    seed: int | None,
+    epochs: int | None,
+    precision: str | None,
+    compile_model: bool,
+    strict: bool,
+) -> Experiment:
+    """What was asked for: the recipe, the options, and last what --set says."""
+    if recipe is None and data is None:
+        raise ConfigurationError(
+            "say what to train on: --data DIR for your own pictures, or a recipe, such as: sqvae train demo. "
+            f"There is {', '.join(RECIPES)}"
+        )
+    name = recipe or "pictures"
+    if recipe is not None and recipe not in RECIPES and Path(recipe).exists():
+        raise ConfigurationError(f"{recipe} is a path, not a recipe; to train on it: sqvae train --data {recipe}")
+    check_name(name, RECIPES, "the recipe")
+    given: dict[str, Any] = {
+        "data.source": data,
+        "seed": seed,
+        "training.epochs": epochs,
+        "training.precision": precision,
+        "training.compile": True if compile_model else None,
+        "data.strict": True if strict else None,
+    }
+    options = [f"{key}={value}" for key, value in given.items() if value is not None]
+    experiment = override(RECIPES[name](), [*options, *settings])
+    if not experiment.data.source:
+        raise ConfigurationError(f"the recipe {name} is for your own data: pass --data DIR")
+    if experiment.training.threads is None and "OMP_NUM_THREADS" not in os.environ and not is_launched():
+        # Small steps gain little from all cores, and threads that wait for a busy one lose very much.
+        threads = max(1, (os.cpu_count() or 1) // 2)
+        experiment = override(experiment, [f"training.threads={threads}"])
+    return experiment
+
+
+def new_folder(experiment: Experiment) -> Path:
+    """runs/NAME, or with a number where that is taken."""
+    name = experiment.recipe
+    if name == "pictures":
+        name = Path(experiment.data.source.removeprefix("hf:")).resolve().stem or name
+    folder, number = Path("runs") / name, 1
+    while folder.exists():
+        number += 1
+        folder = Path("runs") / f"{name}-{number}"
+    return folder
+
+
+def _training_state(run: Path) -> dict[str, Any]:
+    """What a run's newest checkpoint says about its training; nothing where there is none."""
+    try:
+        state = json.loads((run / "last" / "training.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    return state if isinstance(state, dict) else {}
+
+
+def processes_of(run: Path) -> int:
+    """In how many processes a run was trained on this machine; 1 where it does not say."""
+    return int(_training_state(run).get("processes", 1))
+
+
+def is_unfinished(run: Path) -> bool:
+    """Whether a run has epochs left to train."""
+    state, folder = _training_state(run), RunFolder(run)
+    return bool(state) and folder.config.exists() and state["epoch"] < read_experiment(folder)[0].training.epochs
+
+
+def _observers(run: RunFolder, progress: Progress) -> dict[str, Any]:
+    """Who watches, and who hears about the data: nobody but in the first process."""
+    if not is_first_process():
+        return {"announce": lambda text: None}
+    return {"watchers": [console.TrainingBar(), Drawings(run)], "announce": console.note, "progress": progress}
+
+
+def watched(run: RunFolder, work: Callable[..., Any]) -> None:
+    """Train where a person can watch, and say what came of it and what to do next.
+
+    Arguments:
+        work: trains; it takes `watchers`, `announce` and `progress`.
+    """
+    try:
+        with console.progress_bar() as progress:
+            work(**_observers(run, progress))
+    except TrainingStoppedError as stop:
+        if is_first_process():
+            console.err.print(f"Stopped at {stop.position}, and saved. Go on with: sqvae resume {run}", soft_wrap=True)
+        raise typer.Exit(128 + stop.signal_number if stop.signal_number else 1) from None
+    leave_other_processes()
+    if is_first_process():
+        with console.progress_bar() as progress:
+            result = evaluate_run(run.path, None, "test", None, progress, lambda note: None)
+        show(result)
+        use = f"encode {run} PICTURES -o codes.safetensors"
+        if not result.codebook_size:
+            use = f"reconstruct {run} PICTURES -o rebuilt"
+        console.out.print(f"Done: {run}. Use it with: sqvae {use}", soft_wrap=True)
