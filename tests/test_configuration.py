@@ -46,8 +46,8 @@ def test_the_paper_s_mnist_network_has_its_layers():
     """Counted by hand from appendix E.1: d = 64, 2 ResBlocks on either side, K = 128."""
     model = build_model(RECIPES["mnist"](), (1, 28, 28))
     block = 64 * 64 * 9 + 2 * 64 + 64 * 64 + 2 * 64
-    halving = (16 * 32 + 32) + 2 * 32 + (16 * 32 * 64 + 64)
-    doubling = (16 * 64 * 32 + 32) + 2 * 32 + (16 * 32 + 1)
+    halving = 16 * 32 + 2 * 32 + (16 * 32 * 64 + 64)
+    doubling = 16 * 64 * 32 + 2 * 32 + (16 * 32 + 1)
     quantizer = 128 * 64 + 1
     trained = sum(parameter.numel() for parameter in model.parameters())
     assert trained == 4 * block + halving + doubling + quantizer

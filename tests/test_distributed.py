@@ -85,8 +85,7 @@ def trained(name: str, dtype: torch.dtype) -> dict[str, Tensor]:
     model = model.to(dtype)
     _, number = processes()
     forward = DistributedDataParallel(model) if number > 1 else model
-    # Biases before batch normalisation have no gradient but rounding errors, of which a small epsilon would make steps.
-    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3, eps=1e-4)
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     losses = []
     for step, batch in enumerate(data[: STEPS[dtype]]):
         torch.manual_seed(100 + step)

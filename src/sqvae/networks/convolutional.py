@@ -8,9 +8,13 @@ MNIST, Fashion-MNIST (28x28)    ``(d / 2, d)``         no        2, 6     append
 CIFAR10, CelebA (32x32, 64x64)  ``(d / 2, d)``         yes       6        appendix E.1
 CelebA-HQ (256x256)             ``(16, 32, 64)``       yes       6        appendix F
 ==============================  =====================  ========  =======  ============
+
+A convolution whose output is normalised has no bias: normalisation would take it out again, its gradient would be
+rounding errors alone, and Adam would make steps of them.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from torch import Tensor, nn
 
@@ -22,7 +26,6 @@ class ResBlock(nn.Module):
 
     def __init__(self, dim: int) -> None:
         super().__init__()
-        # No bias: batch norm would take it out again.
         self.branch = nn.Sequential(
             nn.ReLU(),
             nn.Conv2d(dim, dim, 3, padding=1, bias=False),
@@ -71,12 +74,10 @@ def conv_encoder(
     """
     widths = _widths(widths, dim, mix)
     layers: list[nn.Module] = []
-    for before, after in zip((channels, *widths), widths, strict=False):
-        layers += [nn.Conv2d(before, after, 4, stride=2, padding=1), BatchNorm2d(after), nn.ReLU()]
-    if mix:
-        layers += [nn.Conv2d(widths[-1], dim, 3, padding=1)]
-    else:
-        del layers[-2:]
+    steps = list(pairwise((channels, *widths)))
+    for before, after in steps if mix else steps[:-1]:
+        layers += [nn.Conv2d(before, after, 4, stride=2, padding=1, bias=False), BatchNorm2d(after), nn.ReLU()]
+    layers += [nn.Conv2d(widths[-1], dim, 3, padding=1) if mix else nn.Conv2d(*steps[-1], 4, stride=2, padding=1)]
     layers += [ResBlock(dim) for _ in range(blocks)]
     encoder: nn.Module = nn.Sequential(*layers)
     if log_variance:
@@ -102,9 +103,10 @@ def conv_decoder(
     widths = _widths(widths, dim, mix)
     layers: list[nn.Module] = [ResBlock(dim) for _ in range(blocks)]
     if mix:
-        layers += [nn.ConvTranspose2d(dim, widths[-1], 3, padding=1), BatchNorm2d(widths[-1]), nn.ReLU()]
-    for before, after in zip(widths[::-1], widths[-2::-1], strict=False):
-        layers += [nn.ConvTranspose2d(before, after, 4, stride=2, padding=1), BatchNorm2d(after), nn.ReLU()]
+        layers += [nn.ConvTranspose2d(dim, widths[-1], 3, padding=1, bias=False), BatchNorm2d(widths[-1]), nn.ReLU()]
+    for before, after in pairwise(widths[::-1]):
+        widening = nn.ConvTranspose2d(before, after, 4, stride=2, padding=1, bias=False)
+        layers += [widening, BatchNorm2d(after), nn.ReLU()]
     layers += [nn.ConvTranspose2d(widths[0], channels, 4, stride=2, padding=1)]
     layers += [nn.Sigmoid() if bounded else nn.Identity()]
     return nn.Sequential(*layers).apply(initialise)
