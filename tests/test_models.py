@@ -1,5 +1,7 @@
 """Models of every combination of parts, and what a person does with them."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -7,6 +9,7 @@ from torch import nn
 from families import CODES, DIM, DISCRETE, build
 from sqvae import SQVAE, VAE, CategoricalLikelihood, GaussianLikelihood, VonMisesFisherLikelihood
 from sqvae.likelihoods import half_circle_directions
+from sqvae.networks import conv_decoder, conv_encoder
 from sqvae.quantizers import QUANTIZERS
 
 LIKELIHOODS = {
@@ -184,3 +187,20 @@ def test_normalisation_can_be_worked_into_the_convolutions():
     z = torch.randn(4, 16, 4, 4)
     torch.testing.assert_close(fast_decoder(z), decoder(z), rtol=1e-4, atol=1e-5)
     assert all(tensor.equal(before[name]) for name, tensor in encoder.state_dict().items())
+
+
+@pytest.mark.parametrize(("name", "codebook_weight"), [("vq-ema", 0.0), ("vq", 1.0)])
+def test_averaged_latent_terms_are_the_objective_that_vq_vae_is_usually_trained_with(name, codebook_weight):
+    """Mean squared error over the data's variance, and mean squared distances, of which commitment counts a quarter."""
+    torch.manual_seed(0)
+    x = torch.rand(3, 1, 8, 8)
+    variance = float(x.var(correction=0))
+    quantizer = QUANTIZERS[name](codebook_size=6, dim=4, channel_first=True)
+    likelihood = GaussianLikelihood("fixed", initial_variance=variance)
+    model = SQVAE(conv_encoder(1, 4), quantizer, conv_decoder(1, 4), likelihood, latent_terms="mean")
+    objective = model(x)
+    z = model.encoder(x)
+    distance = (z - objective.quantized.z_q).square().mean()
+    expected = (objective.output - x).square().mean() / variance + (0.25 + codebook_weight) * distance
+    constant = math.log(variance)
+    torch.testing.assert_close(2 / 64 * objective.loss, expected + constant)

@@ -1,5 +1,6 @@
 """Decoded pictures, in a file that is mapped into memory."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +63,16 @@ class Pictures:
                 raise IndexError(f"index {asked[outside][0]} is out of range: there are {len(self)} pictures")
             chosen = self._rows[asked.astype(np.int64)]
         return torch.from_numpy(np.array(self._pictures[chosen]))
+
+    def variance(self, batch: int = 4096) -> float:
+        """Of all pixels of all pictures, in units of [0, 1]."""
+        total = squares = 0  # whole numbers: exact, however many there are
+        for start in range(0, len(self), batch):
+            values = self.take(slice(start, start + batch)).flatten().long()
+            total += int(values.sum())
+            squares += int(values.square().sum())
+        number = len(self) * math.prod(self.shape)
+        return (squares / number - (total / number) ** 2) / 255**2
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} of {'x'.join(map(str, self.shape))})"

@@ -1,6 +1,6 @@
 """Models from configurations."""
 
-from sqvae.experiment.configuration import ConfigurationError, Experiment, QuantizerSettings
+from sqvae.experiment.configuration import ConfigurationError, Experiment, LikelihoodSettings, QuantizerSettings
 from sqvae.likelihoods import GaussianLikelihood
 from sqvae.models import SQVAE, LatentModel
 from sqvae.networks import conv_decoder, conv_encoder
@@ -22,8 +22,15 @@ def build_model(experiment: Experiment, shape: tuple[int, int, int]) -> LatentMo
         conv_encoder(channels, dim, log_variance=quantizer.needs_log_variance, **layers),  # type: ignore[arg-type]
         quantizer,
         conv_decoder(channels, dim, **layers),  # type: ignore[arg-type]
-        GaussianLikelihood(experiment.likelihood.variance),
+        _likelihood(experiment.likelihood),
+        latent_terms=experiment.likelihood.latent_terms,
     )
+
+
+def _likelihood(settings: LikelihoodSettings) -> GaussianLikelihood:
+    if settings.initial_variance is None:
+        return GaussianLikelihood(settings.variance)
+    return GaussianLikelihood(settings.variance, initial_variance=settings.initial_variance)
 
 
 def stride_of(experiment: Experiment, shape: tuple[int, int, int]) -> int:  # shape: (C, H, W)

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 from sqvae.data import Preprocessing
 from sqvae.likelihoods.gaussian import DecoderVariance
+from sqvae.models import LatentTerms
 from sqvae.quantizers import QUANTIZERS
 from sqvae.training import SCHEDULES, Plan
 
@@ -113,6 +114,15 @@ class LikelihoodSettings:
     """What the decoder says of the data. Pictures have a Gaussian likelihood."""
 
     variance: DecoderVariance = "closed_form"
+    """Of the decoder: see `sqvae.likelihoods.GaussianLikelihood`."""
+    initial_variance: float | None = None
+    """Before training. None: 0.1, or if it is fixed, the variance of the numbers in the training data."""
+    latent_terms: LatentTerms = "sum"
+    """How the quantizer's terms enter the loss: see `sqvae.models.LatentModel`."""
+
+    def __post_init__(self) -> None:
+        if self.initial_variance is not None and not self.initial_variance > 0:
+            raise ConfigurationError(f"likelihood.initial_variance must be > 0, got {self.initial_variance}")
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def evaluate(
             x,
             model.likelihood.predict(objective.output).float(),
             reconstruction_loss=objective.fit.loss,
-            latent_loss=objective.quantized.loss,
+            latent_loss=objective.latent_weight * objective.quantized.loss,
             bound=objective.bound.nats,
             counts=objective.quantized.counts,
             mean_probabilities=objective.quantized.mean_probabilities,

@@ -32,6 +32,9 @@ from sqvae.training import (
 EPOCH_STEPS = 200
 """An epoch has at least so many steps where the plan leaves the passes through the data open."""
 
+SMALLEST_VARIANCE = 1e-6
+"""Of data that does not vary: less than a grey level's square."""
+
 Announce = Callable[[str], None]
 
 
@@ -73,7 +76,10 @@ def prepare(experiment: Experiment, *, announce: Announce = print, progress: Pro
     training = _with_passes(experiment.training, len(data.train))
     if training.passes_per_epoch != 1 and experiment.training.passes_per_epoch is None:
         announce(f"few pictures: an epoch goes through them {training.passes_per_epoch} times")
-    return Prepared(replace(experiment, data=decided, training=training), data)
+    likelihood = experiment.likelihood
+    if likelihood.variance == "fixed" and likelihood.initial_variance is None:
+        likelihood = replace(likelihood, initial_variance=max(data.train.variance(), SMALLEST_VARIANCE))
+    return Prepared(replace(experiment, data=decided, training=training, likelihood=likelihood), data)
 
 
 def train(

@@ -1,5 +1,5 @@
 """Models: an encoder, a quantizer, a decoder and a likelihood."""
 
-from sqvae.models.autoencoder import SQVAE, VAE, Bound, LatentModel, Objective
+from sqvae.models.autoencoder import SQVAE, VAE, Bound, LatentModel, LatentTerms, Objective
 
-__all__ = ["SQVAE", "VAE", "Bound", "LatentModel", "Objective"]
+__all__ = ["SQVAE", "VAE", "Bound", "LatentModel", "LatentTerms", "Objective"]

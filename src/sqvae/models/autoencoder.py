@@ -4,13 +4,16 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-from sqvae.distributions.checks import check_size
+from sqvae.distributions.checks import check_choice, check_size
 from sqvae.likelihoods import Fit, Likelihood
 from sqvae.quantizers import GaussianLatent, Quantized, Quantizer
+
+LatentTerms = Literal["sum", "mean"]
 
 
 @dataclass(frozen=True)
@@ -42,11 +45,13 @@ class Objective:
     quantized: Quantized
     """What the quantizer gave."""
     dimensions: int
+    latent_weight: float = 1.0
+    """What the quantizer's terms count in the loss."""
 
     @property
     def loss(self) -> Tensor:
         """(): what training minimises, per sample."""
-        return self.fit.loss + self.quantized.loss
+        return self.fit.loss + self.latent_weight * self.quantized.loss
 
     @property
     def bound(self) -> Bound:
@@ -75,10 +80,28 @@ class LatentModel(nn.Module):
 
     where :math:`\mathcal D`, the quantizer's divergence, is what the bound pays for the latent. Use :class:`SQVAE` or
     :class:`VAE`.
+
+    Arguments:
+        latent_terms: how the quantizer's terms enter the loss. As a ``"sum"`` over the numbers of a latent map, as the
+            bound has it; or as their ``"mean"`` beside a mean over the data's numbers, as the first implementations of
+            VQ-VAE have it. In the unit of the sum that is a weight of :math:`D / (2 d_z d_b)`: with a Gaussian
+            likelihood whose variance is fixed at :math:`\sigma^2`,
+
+            .. math:: \mathcal L = \frac D2 \left( \frac{\mathrm{MSE}}{\sigma^2}
+                      + \frac{1}{d_z d_b} \mathcal L_{latent} \right) + \mathrm{const}.
     """
 
-    def __init__(self, encoder: nn.Module, quantizer: Quantizer, decoder: nn.Module, likelihood: Likelihood) -> None:
+    def __init__(
+        self,
+        encoder: nn.Module,
+        quantizer: Quantizer,
+        decoder: nn.Module,
+        likelihood: Likelihood,
+        *,
+        latent_terms: LatentTerms = "sum",
+    ) -> None:
         super().__init__()
+        check_choice(latent_terms, get_args(LatentTerms), "latent_terms")
         if not isinstance(quantizer, Quantizer):
             raise TypeError(f"the second part must be a quantizer, as in QUANTIZERS; got {_describe(quantizer)}")
         if not isinstance(likelihood, Likelihood):
@@ -87,6 +110,7 @@ class LatentModel(nn.Module):
         self.quantizer = quantizer
         self.decoder = decoder
         self.likelihood = likelihood
+        self.latent_terms: LatentTerms = latent_terms
 
     def forward(self, x: Tensor, temperature: float | Tensor = 1.0, *, sample: bool = False) -> Objective:
         """Encode, quantize, decode, and compare with the data.
@@ -99,7 +123,9 @@ class LatentModel(nn.Module):
         z, log_variance = self._encodings(x)
         quantized = self.quantizer(z, temperature, log_variance=log_variance, sample=sample)
         output = self.decoder(quantized.z_q)
-        return Objective(output, self.likelihood(output, x), quantized, x[0].numel())
+        dimensions = x[0].numel()
+        weight = 1.0 if self.latent_terms == "sum" else dimensions / (2 * z[0].numel())
+        return Objective(output, self.likelihood(output, x), quantized, dimensions, weight)
 
     @torch.no_grad()
     def bound(self, x: Tensor, *, samples: int = 1) -> Bound:
@@ -170,6 +196,7 @@ class SQVAE(LatentModel):
         quantizer: one of :data:`sqvae.quantizers.QUANTIZERS`, with ``channel_first=True`` after convolutions.
         decoder: quantized encodings to the likelihood's parameters.
         likelihood: one of :data:`sqvae.likelihoods.LIKELIHOODS`.
+        latent_terms: see :class:`LatentModel`.
     """
 
 

@@ -24,6 +24,9 @@ class Plan:
     """How the learning rate falls: see `sqvae.training.SCHEDULES`."""
     patience: int = 3
     """Of the plateau rule: so many epochs without improvement, and the rate is halved."""
+    tolerance: float = 1e-4
+    """Of the plateau rule: what counts as improvement of the loss per dimension. 1e-4 is 0.02% of the squared error
+    where the loss is its logarithm."""
     temperature_decay: float = 1e-5
     """The relaxation's temperature is exp(-decay * step),"""
     temperature_minimum: float = 1e-6
@@ -52,8 +55,9 @@ class Plan:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"training.{name} must be > 0, or none; got {value}")
-        if not 0 <= self.temperature_decay < math.inf:
-            raise ValueError(f"training.temperature_decay must be finite and at least 0, got {self.temperature_decay}")
+        for name in ("temperature_decay", "tolerance"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"training.{name} must be finite and at least 0, got {getattr(self, name)}")
         if self.batch_size % self.accumulate:
             raise ValueError(
                 f"training.accumulate must divide the batch: {self.batch_size} examples don't make "

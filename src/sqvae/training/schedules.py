@@ -93,7 +93,7 @@ class Plateau(Schedule):
 
 
 SCHEDULES: Mapping[str, Callable[[Plan, int], Schedule]] = {
-    "plateau": lambda plan, steps: Plateau(plan.learning_rate, plan.patience),
+    "plateau": lambda plan, steps: Plateau(plan.learning_rate, plan.patience, plan.tolerance),
     "cosine": lambda plan, steps: Cosine(plan.learning_rate, steps),
     "constant": lambda plan, steps: Constant(plan.learning_rate),
 }
