@@ -12,7 +12,9 @@ from sqvae.experiment.configuration import (
     override,
 )
 from sqvae.experiment.evaluation import Evaluation, PictureTask, as_input, evaluate
+from sqvae.experiment.records import Planned, Record, load_pictures, load_record
 from sqvae.experiment.run import Prepared, new_model, prepare, read_experiment, resume, train
+from sqvae.experiment.sweep import Outcome, Sweep, SweepStoppedError
 from sqvae.experiment.tokenizer import Tokenizer, load
 
 __all__ = [
@@ -22,9 +24,14 @@ __all__ = [
     "Experiment",
     "LikelihoodSettings",
     "NetworkSettings",
+    "Outcome",
     "PictureTask",
+    "Planned",
     "Prepared",
     "QuantizerSettings",
+    "Record",
+    "Sweep",
+    "SweepStoppedError",
     "Tokenizer",
     "as_input",
     "build_model",
@@ -32,6 +39,8 @@ __all__ = [
     "check_name",
     "evaluate",
     "load",
+    "load_pictures",
+    "load_record",
     "new_model",
     "override",
     "prepare",

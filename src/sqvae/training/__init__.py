@@ -22,6 +22,7 @@ from sqvae.training.loop import (
 from sqvae.training.order import Order, stream_seed
 from sqvae.training.plan import Plan
 from sqvae.training.schedules import SCHEDULES, Schedule, temperature
+from sqvae.training.signals import StopSignals
 from sqvae.training.watchers import JsonLines, Position, TensorBoard, Validation, Watcher, read_records
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Position",
     "RunFolder",
     "Schedule",
+    "StopSignals",
     "Task",
     "TensorBoard",
     "Training",

@@ -1,0 +1,251 @@
+"""What a finished run leaves: one small file of numbers, and one small picture."""
+
+import hashlib
+import json
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from sqvae.experiment.configuration import Experiment, to_json
+from sqvae.experiment.evaluation import Evaluation
+from sqvae.training import read_json, read_records, write_json
+
+FORMAT = 1
+
+CURVE_POINTS = 120
+"""So many points of each curve are kept."""
+
+SHOWN = 16
+"""So many pictures are kept, with their reconstructions."""
+
+_WITHOUT_EFFECT = {
+    ("recipe",),
+    ("training", "threads"),
+    ("training", "log_every"),
+    ("training", "checkpoint_minutes"),
+    ("training", "compile"),
+}
+"""Settings that a result does not depend on, but for rounding."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run that a table or a figure needs."""
+
+    experiment: Experiment
+    tags: Mapping[str, str]
+    """What sets it apart from the others, by kind: {"data": "mnist", "method": "sq-vae-1", "k": "128", ...}."""
+
+    @property
+    def name(self) -> str:
+        """Of its folder and its record: the tags, and a word that changes with the experiment."""
+        label = "-".join(
+            value if kind in ("data", "method", "scale") else f"{kind}{value}" for kind, value in self.tags.items()
+        )
+        return f"{label}-{key_of(self.experiment)}"
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        parts = (value if kind in ("data", "method") else f"{kind}={value}" for kind, value in self.tags.items())
+        return " ".join(parts)
+
+
+def key_of(experiment: Experiment) -> str:
+    """A word for all that makes a result what it is.
+
+    Settings that have their default don't count, so that a setting that is added later leaves the words as they are.
+    """
+    changed = _differences(to_json(experiment), to_json(Experiment()))
+    return hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _differences(settings: Mapping[str, Any], defaults: Mapping[str, Any], path: tuple[str, ...] = ()) -> Any:
+    different = {}
+    for name, value in settings.items():
+        where = (*path, name)
+        if isinstance(value, Mapping):
+            inner = _differences(value, defaults[name], where)
+            if inner:
+                different[name] = inner
+        elif value != defaults[name] and where not in _WITHOUT_EFFECT:
+            different[name] = value
+    return different
+
+
+@dataclass(frozen=True)
+class Record:
+    """A finished run in numbers."""
+
+    name: str
+    tags: dict[str, str]
+    experiment: dict[str, Any]
+    """All settings, with what was decided from the data."""
+    pictures: dict[str, int]
+    """How many there were to train on, to validate on, and to test on."""
+    measures: dict[str, float]
+    """On the test set, of the best checkpoint by validation, with its likeliest codes."""
+    counts: list[int]
+    """How often each code was taken there."""
+    best_epoch: int
+    steps: int
+    seconds: float
+    """Of training and validation."""
+    training: dict[str, list[float]]
+    """Curves over training steps, thinned out: "step", "mse", "variance", ..."""
+    validation: dict[str, list[float]]
+    """Curves over epochs: "epoch", "step", "mse", "perplexity", ..."""
+    machine: dict[str, str]
+    fingerprint: str
+    """Of the weights."""
+    format: int = FORMAT
+
+    @property
+    def codebook_size(self) -> int:
+        """K; 0 for a continuous latent."""
+        return len(self.counts)
+
+
+def make_record(
+    planned: Planned,
+    experiment: Experiment,
+    pictures: Mapping[str, int],
+    evaluation: Evaluation,
+    log: Path,
+    fingerprint: str,
+) -> Record:
+    """A record from a run's evaluation and its log.
+
+    Arguments:
+        experiment: with nothing left open.
+        pictures: how many there are of each set.
+    """
+    records = read_records(log)
+    steps = [record for record in records if record["kind"] == "step"]
+    validations = [record for record in records if record["kind"] == "validation"]
+    best = next((record for record in reversed(validations) if record["best"]), {"epoch": 0})
+    return Record(
+        name=planned.name,
+        tags=dict(planned.tags),
+        experiment=to_json(experiment),
+        pictures=dict(pictures),
+        measures={name: _rounded(value) for name, value in evaluation.measures.items()},
+        counts=list(evaluation.counts),
+        best_epoch=best["epoch"],
+        steps=max((record["step"] for record in records), default=0),
+        seconds=max((record["seconds"] for record in steps), default=0.0),
+        training=_columns(_thinned(steps)),
+        validation=_columns(validations),
+        machine=machine(),
+        fingerprint=fingerprint,
+    )
+
+
+def machine() -> dict[str, str]:
+    """Where and with what it ran."""
+    return {
+        "processor": _processor(),
+        "accelerator": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
+        "threads": str(torch.get_num_threads()),
+        "torch": torch.__version__,
+        "sqvae": version("sqvae"),
+        "python": platform.python_version(),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _thinned(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The first, the last, and some between them, evenly."""
+    if len(records) <= CURVE_POINTS:
+        return list(records)
+    return [records[round(index * (len(records) - 1) / (CURVE_POINTS - 1))] for index in range(CURVE_POINTS)]
+
+
+def _columns(records: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
+    names = [
+        name
+        for name in (records[0] if records else {})
+        if all(isinstance(record.get(name), int | float) for record in records)
+    ]
+    return {name: [_rounded(record[name]) for record in records] for name in names}
+
+
+def _rounded(value: float) -> float:
+    """Six digits are more than a run means, and make small files."""
+    return value if isinstance(value, int) or not math.isfinite(value) else float(f"{value:.6g}")
+
+
+def save_record(folder: Path, record: Record, originals: Tensor, reconstructions: Tensor) -> None:
+    """Write a record and its picture. The record comes last: where it is, all is there.
+
+    Arguments:
+        originals, reconstructions: (n, C, H, W), in [0, 1].
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [_row(pictures[:SHOWN]) for pictures in (originals, reconstructions)]
+    grid = torch.cat(rows, 1).permute(1, 2, 0).squeeze(-1)
+    part = folder / f"{record.name}.part.png"
+    Image.fromarray(grid.contiguous().numpy()).save(part)
+    part.replace(picture_path(folder, record.name))
+    write_json(record_path(folder, record.name), asdict(record))
+
+
+def _row(pictures: Tensor) -> Tensor:  # (n, C, H, W) in [0, 1] -> uint8 (C, H, n W)
+    return (pictures.clamp(0, 1) * 255).round().byte().permute(1, 2, 0, 3).flatten(2)
+
+
+def load_record(folder: Path, name: str) -> Record | None:
+    """The record of a finished run; None where it isn't finished, or its file is not whole."""
+    path = record_path(folder, name)
+    if not path.exists():
+        return None
+    try:
+        content = read_json(path)
+    except Exception:  # a damaged record is one to make again
+        return None
+    wanted = {entry.name for entry in fields(Record)}
+    return Record(**content) if set(content) == wanted and content["format"] == FORMAT else None
+
+
+def load_pictures(folder: Path, record: Record) -> tuple[Tensor, Tensor] | None:
+    """A record's originals and reconstructions, uint8 (n, H, W, C) each; None where its picture is missing."""
+    path = picture_path(folder, record.name)
+    if not path.exists():
+        return None
+    with Image.open(path) as image:
+        channels = len(image.getbands())
+        values = torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8)
+        grid = values.view(image.height, image.width, channels)
+    height, width = _shape(record)
+    rows = grid.view(2, height, -1, width, channels).permute(0, 2, 1, 3, 4)
+    return rows[0], rows[1]
+
+
+def _shape(record: Record) -> tuple[int, int]:
+    size = record.experiment["data"]["size"]
+    height, width = (size, size) if isinstance(size, int) else size
+    return height, width
+
+
+def record_path(folder: Path, name: str) -> Path:
+    return folder / f"{name}.json"
+
+
+def picture_path(folder: Path, name: str) -> Path:
+    return folder / f"{name}.png"
