@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/installed
 SQVAE := $(BIN)/sqvae
 RUN := demo/run
 
-.PHONY: demo demo-docs mnist-docs test check benchmark format clean
+.PHONY: demo demo-docs mnist-docs results results-docs test check benchmark format clean
 
 # Train on real digits, measure, turn the test pictures into codes and back, and say what came of it.
 demo: $(INSTALLED)
@@ -26,6 +26,21 @@ mnist-docs: $(INSTALLED)
 	rm -rf runs/mnist-5-epochs
 	$(SQVAE) train mnist --epochs 5 --out runs/mnist-5-epochs
 	$(call document,runs/mnist-5-epochs,docs/mnist-5-epochs)
+
+# All runs that docs/results.md shows: about 20 hours on two cores, and goes on where it was interrupted.
+RESULTS := -o docs/results --runs runs/results --page docs/results.md
+results: $(INSTALLED)
+	$(SQVAE) reproduce small-budget $(RESULTS)
+	$(SQVAE) reproduce figure-2 $(RESULTS)
+	$(SQVAE) reproduce figure-5 --only mnist $(RESULTS)
+	$(SQVAE) reproduce figure-5 --only fashion-mnist --only k=64 --only k=256 --only d=64 $(RESULTS)
+	$(SQVAE) reproduce table-2 figure-6 --data cifar10 $(RESULTS)
+	$(SQVAE) reproduce table-2 --data cifar10 --only sq-vae-4 $(RESULTS)
+	$(SQVAE) reproduce figure-5 --scale paper --only mnist --only k=128 --only d=64 --only sq-vae-1 --only vq-vae-ema $(RESULTS)
+
+# The page alone, from the records that are there.
+results-docs: $(INSTALLED)
+	$(SQVAE) reproduce --no-run $(RESULTS)
 
 define document
 mkdir -p $(2)

@@ -21,7 +21,7 @@ from torch.nn import functional
 from benchmarks.side_by_side import Result, Step, arguments, at_least, at_most, median_seconds, report
 from sqvae.cli.console import TrainingBar
 from sqvae.data import PictureSets
-from sqvae.experiment import Experiment, PictureTask, Tokenizer, as_input, new_model, prepare
+from sqvae.experiment import Experiment, PictureTask, Tokenizer, as_input, new_model, override, prepare
 from sqvae.models import LatentModel
 from sqvae.recipes import RECIPES
 from sqvae.training import JsonLines, Order, Position, RunFolder, TensorBoard, Training, Validation, Watcher
@@ -52,7 +52,7 @@ class Batches:
         self.pictures = pictures
         self._at = 0
 
-    def next(self) -> Tensor:  # -> uint8 (32, 1, 28, 28)
+    def next(self) -> Tensor:  # -> uint8 (32, C, H, W)
         self._at = (self._at + BATCH) % (len(self.pictures) - BATCH)
         return self.pictures[self._at : self._at + BATCH]
 
@@ -114,6 +114,15 @@ def of_a_step(experiment: Experiment, data: PictureSets, sizes: Sizes) -> list[R
     if compiled:
         results.append(at_least("plain eager step / ours with --compile", plain, compiled[0], 1.3))
     return results
+
+
+def of_the_types(experiment: Experiment, data: PictureSets, sizes: Sizes) -> list[Result]:
+    """Type IV, with its second head and a variance for each number, against type I: the paper's CIFAR10 model."""
+    colour = override(RECIPES["cifar10"](), ["data.size=32", "data.channels=3"])
+    noise = torch.randint(0, 256, (512, 3, 32, 32), dtype=torch.uint8)  # what the pictures show does not matter
+    steps = [our_step(override(colour, [f"quantizer.name=gaussian-{number}"]), Batches(noise)) for number in (4, 1)]
+    fourth, first = median_seconds(steps, max(2, sizes.rounds // 3), "types")
+    return [at_most("CIFAR10: a step of type IV / of type I", fourth, first, 1.3)]
 
 
 class OnlySteps(PictureTask):
@@ -215,7 +224,7 @@ def void(value: object) -> None:
     """Forget a value."""
 
 
-SECTIONS = (of_a_step, of_the_loop, of_encoding, of_reading)
+SECTIONS = (of_a_step, of_the_types, of_the_loop, of_encoding, of_reading)
 
 
 def digits() -> tuple[Experiment, PictureSets, str]:

@@ -331,7 +331,7 @@ def test_new_folders_are_numbered(pictures):
 
 
 def test_a_failure_that_we_did_not_expect_keeps_its_traceback(monkeypatch):
-    monkeypatch.setattr("sqvae.cli.inspection.inspect_run", lambda run: 1 / 0)
+    monkeypatch.setattr("sqvae.cli.inspection.inspect_run", lambda run, plots: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(["inspect", "x"])
 
@@ -392,3 +392,12 @@ def test_a_signal_to_several_processes_saves_and_ends_all_of_them(pictures):
     assert failed.returncode == 1
     assert failed.stderr.count("\n") < 5, failed.stderr
     assert "two already holds a run" in failed.stderr
+
+
+def test_the_authors_variants_are_a_profile(capsys):
+    assert main(["train", "cifar10", "--profile", "official", "--set", "quantizer.name=gaussian-3", "--dry-run"]) == 0
+    experiment = json.loads(capsys.readouterr().out)
+    assert (experiment["quantizer"]["heads"], experiment["network"]["blocks"]) == ("sum", 2)
+    assert main(["train", "mnist", "--profile", "official", "--set", "network.decoder_blocks=2", "--dry-run"]) == 0
+    experiment = json.loads(capsys.readouterr().out)
+    assert (experiment["quantizer"]["variance_offset"], experiment["network"]["decoder_blocks"]) == (1.0, 2)

@@ -5,7 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from sqvae.experiment import ConfigurationError, Experiment, QuantizerSettings, build_model, build_quantizer, override
+from sqvae.experiment import (
+    PROFILES,
+    ConfigurationError,
+    Experiment,
+    QuantizerSettings,
+    build_model,
+    build_quantizer,
+    override,
+    with_profile,
+)
 from sqvae.experiment.configuration import from_json, to_json
 from sqvae.quantizers import QUANTIZERS
 from sqvae.recipes import RECIPES
@@ -113,7 +122,12 @@ def test_settings_are_overridden_by_their_kind():
         ("quantizer.codebook_size=0", r"must be at least 1, got 0"),
         ("quantizer.epochs=3", r"no setting 'quantizer.epochs' \(did you mean training.epochs\?\)"),
         ("network.blocks=-1", r"must be at least 0, got -1"),
+        ("network.decoder_blocks=-1", r"network\.decoder_blocks must be at least 0, got -1"),
+        ("network.map_dim=0", r"network\.map_dim must be at least 1, got 0"),
+        ("network.map_dim=16", r"gaussian-1 would have a single code for it: set network\.map_dim=none"),
+        ("quantizer.heads=mean", r"quantizer\.heads is product or sum or none; got 'mean'"),
         ("training.learning_rate=inf", r"must be finite and > 0"),
+        ("training.temperature_end=1.5", r"must lie between 0 and 1, or be none; got 1.5"),
         ("training.temperature_decay=nan", r"must be finite and at least 0"),
     ],
 )
@@ -153,7 +167,8 @@ def test_every_quantizer_is_built_by_name(name):
 
 def test_a_setting_that_a_quantizer_does_not_have_is_refused():
     with pytest.raises(
-        ConfigurationError, match=r"vq has no quantizer.initial_variance; it takes codebook_size, dim, commitment"
+        ConfigurationError,
+        match=r"vq has no quantizer.initial_variance; it takes codebook_size, dim, codebook_scale, commitment",
     ):
         build_quantizer(QuantizerSettings(name="vq", initial_variance=3.0))
     assert build_quantizer(QuantizerSettings(name="vq-ema", decay=0.5)).decay == 0.5
@@ -180,3 +195,100 @@ def test_the_plan_s_own_numbers_are_the_paper_s():
     assert (plan.learning_rate, plan.batch_size, plan.epochs, plan.patience) == (1e-3, 32, 100, 3)
     assert (plan.temperature_decay, plan.schedule) == (1e-5, "plateau")
     assert replace(RECIPES["celeba"]().training, epochs=100) == plan
+
+
+@pytest.mark.parametrize("name", [name for name in QUANTIZERS if name != "gaussian-latent"])
+def test_only_a_continuous_latent_is_a_vector(name):
+    with pytest.raises(ConfigurationError, match=rf"{name} would have a single code.*quantizer\.name=gaussian-latent"):
+        override(Experiment(), [f"quantizer.name={name}", "network.map_dim=16"])
+    vector = override(Experiment(), ["quantizer.name=gaussian-latent", "network.map_dim=16"])
+    with pytest.raises(ConfigurationError, match=r"set network\.map_dim=none for a map of codes"):
+        override(vector, [f"quantizer.name={name}"])
+    assert override(vector, [f"quantizer.name={name}", "network.map_dim=none"]).network.map_dim is None
+
+
+def test_a_file_from_before_a_setting_has_its_default():
+    content = to_json(RECIPES["celeba"]())
+    for group, names in {"network": ("decoder_blocks", "map_dim"), "quantizer": ("variance_offset", "heads")}.items():
+        for name in names:
+            del content[group][name]
+    assert from_json(Experiment, content) == RECIPES["celeba"]()
+
+
+def test_settings_of_the_authors_own_variances_reach_the_quantizer():
+    first = build_quantizer(QuantizerSettings(codebook_size=8, dim=4, variance_offset=1.0))
+    assert (first.variance_offset, first.heads) == (1.0, "product")
+    second = build_quantizer(QuantizerSettings("gaussian-2", 8, 4, heads="sum"))
+    assert (second.variance_offset, second.heads) == (0.0, "sum")
+    for name in ("vq", "vmf", "gaussian-latent"):
+        with pytest.raises(
+            ConfigurationError, match=rf"{name} has no quantizer\.variance_offset, quantizer\.heads; it"
+        ):
+            build_quantizer(QuantizerSettings(name, 8, 4, variance_offset=1.0, heads="sum"))
+    with pytest.raises(ValueError, match=r"variance_offset must be finite and at least 0, got -1"):
+        build_quantizer(QuantizerSettings(variance_offset=-1.0))
+
+
+def official(recipe, *settings):
+    return with_profile(override(RECIPES[recipe](), settings), "official")
+
+
+def test_the_profile_of_the_paper_is_every_recipe_itself():
+    assert list(PROFILES) == ["paper", "official"]
+    for make in RECIPES.values():
+        assert with_profile(make(), "paper") == make()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "settings", "blocks"),
+    [
+        ("mnist", [], (2, 1)),
+        ("fashion-mnist", [], (2, 1)),
+        ("cifar10", [], (2, 1)),
+        ("cifar10", ["data.source=/data/cifar"], (2, 1)),
+        ("celeba", [], (6, 5)),
+        ("celeba", ["data.source=/data/faces"], (6, 5)),
+        ("celeba-hq", [], (6, 5)),
+        ("celeba", ["data.size=32"], (2, 1)),
+        ("cifar10", ["network.blocks=4"], (4, 3)),
+        ("cifar10", ["network.decoder_blocks=6"], (2, 6)),
+        ("pictures", ["data.source=/data/mine", "network.blocks=6"], (6, 5)),
+        ("demo", [], (0, 0)),
+    ],
+)
+def test_the_authors_own_networks(recipe, settings, blocks):
+    experiment = official(recipe, *settings)
+    assert (experiment.network.blocks, experiment.network.decoder_blocks) == blocks
+    assert with_profile(experiment, "official") == experiment
+
+
+@pytest.mark.parametrize("name", QUANTIZERS)
+def test_the_authors_own_variances(name):
+    experiment = official("cifar10", f"quantizer.name={name}")
+    expected = {"gaussian-1": (1.0, None)}.get(name, (None, "sum" if name[-1] in "234" else None))
+    assert (experiment.quantizer.variance_offset, experiment.quantizer.heads) == expected
+    before = override(RECIPES["cifar10"](), [f"quantizer.name={name}"])
+    unchanged = replace(experiment.quantizer, variance_offset=None, heads=None)
+    assert replace(experiment, network=before.network, quantizer=unchanged) == before
+    build_quantizer(experiment.quantizer)
+    assert from_json(Experiment, json.loads(json.dumps(to_json(experiment)))) == experiment
+
+
+def test_a_profile_leaves_what_is_set_and_a_new_name_leaves_another_type_s_form_behind():
+    given = official("cifar10", "quantizer.variance_offset=0.5").quantizer
+    assert given.variance_offset == 0.5
+    assert given.renamed("gaussian-1").variance_offset == 0.5
+    assert given.renamed("gaussian-2").variance_offset is None
+    summed = official("cifar10", "quantizer.name=gaussian-2").quantizer
+    assert summed.renamed("gaussian-4").heads == "sum"
+    for name in QUANTIZERS:
+        build_quantizer(summed.renamed(name))
+        build_quantizer(given.renamed(name))
+
+
+def test_an_unknown_profile_is_named_with_what_there_is():
+    with pytest.raises(
+        ConfigurationError,
+        match=r"the profile 'offical' is unknown \(did you mean official\?\); there is paper, official",
+    ):
+        with_profile(Experiment(), "offical")

@@ -111,8 +111,37 @@ def test_pictures_of_different_sizes(tmp_path):
     sets = load(tmp_path, Preprocessing(size=128))
     assert sets.train.shape == (3, 128, 128)
     assert "2 pictures smaller than 128x128 enlarged" in sets.notes
+    assert (
+        "pictures have 4 sizes, from 100x100 to 300x200: each is cropped to its centre square and resized to 128x128"
+        in sets.notes
+    )
     # Said again when nothing is decoded.
     assert load(tmp_path, Preprocessing(size=128)).notes == sets.notes
+
+
+@pytest.mark.parametrize(
+    ("size", "asked", "note"),
+    [
+        ((300, 200), 64, "pictures are 300x200: each is cropped to its centre square and resized to 64x64"),
+        (
+            (300, 200),
+            (64, 32),
+            "pictures are 300x200: each is cropped to its largest centred part of that shape and resized to 32x64",
+        ),
+        ((300, 200), (40, 60), None),
+        ((64, 64), 32, None),
+        # A pixel less is rounding, not cropping.
+        ((178, 218), (216, 176), None),
+    ],
+)
+@pytest.mark.parametrize("channels", [None, 3])
+def test_a_size_that_was_asked_for_says_what_it_crops(tmp_path, size, asked, note, channels):
+    for index in range(3):
+        save(tmp_path / f"{index}.png", "red", size)
+    notes = [note for note in load(tmp_path, Preprocessing(asked, channels=channels)).notes if "crop" in note]
+    assert notes == ([] if note is None else [note])
+    # A crop that was asked for is known.
+    assert not [note for note in load(tmp_path, Preprocessing(asked, crop=20)).notes if "crop" in note]
 
 
 def test_a_broken_picture_has_no_say_in_the_decisions(tmp_path):

@@ -174,7 +174,7 @@ def test_what_was_skipped_is_said_again_and_strict_is_not_confused(folder, cache
     number = len(decodings)
     second = load(folder, cache=cache)
     assert len(decodings) == number
-    note = "1 picture can't be read and left out: 4.png (not a picture that Pillow can read)"
+    note = "1 picture could not be read and is left out: 4.png (not a picture that Pillow can read)"
     assert note in first.notes
     assert note in second.notes
     assert [one.name for one in second.train.skipped] == ["4.png"]
@@ -271,6 +271,42 @@ def test_a_cache_that_can_not_be_written_to(folder, tmp_path):
         load(folder, cache=tmp_path / "file" / "inside")
     with pytest.raises(OSError, match=r"can't be written to the cache .*SQVAE_CACHE=DIR"):
         load(folder, cache=tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("file", r"\(it is a file, not a folder\)"),
+        ("file/inside/deep", r"\(.*/file is a file, not a folder\)"),
+        ("x" * 300, r"\(File name too long\)"),
+        ("/proc/none/of/it", r"\(No such file or directory\)"),
+    ],
+)
+def test_a_variable_that_names_a_bad_cache_is_named_in_one_sentence(folder, tmp_path, monkeypatch, place, reason):
+    if place.startswith("/proc") and sys.platform != "linux":
+        pytest.skip("there is no /proc here")
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("SQVAE_CACHE", f"{tmp_path / place}/")
+    with pytest.raises(OSError, match=reason) as caught:
+        load(folder)
+    message = str(caught.value)
+    assert message.startswith(f"decoded pictures can't be written to {tmp_path / place}, which SQVAE_CACHE names (")
+    assert message.endswith("put them elsewhere: set SQVAE_CACHE=DIR to a folder that you may write to")
+
+
+def test_a_folder_above_the_cache_that_can_not_be_made(folder, tmp_path, monkeypatch):
+    closed = tmp_path / "closed"
+    make = Path.mkdir
+
+    def refuse(path, *args, **kwargs):
+        if path == closed / "above":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        make(path, *args, **kwargs)
+
+    closed.mkdir()
+    monkeypatch.setattr(cache_module.Path, "mkdir", refuse)
+    with pytest.raises(OSError, match=r"^decoded pictures can't be written to the cache .*\(Permission denied\); put"):
+        load(folder, cache=closed / "above" / "cache")
 
 
 def test_a_read_only_file_system(folder, cache, monkeypatch):

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import os
 import pickle
 import struct
@@ -459,6 +460,61 @@ def test_celeba_without_its_list_or_with_another(tmp_path):
         load(tmp_path)
 
 
+def write_faces(folder, count=12):
+    """JPEGs of CelebA's size in which no two places look alike."""
+    folder.mkdir(parents=True)
+    pixels = random(count, 27, 22, 3)
+    for number, face in enumerate(pixels, 1):
+        Image.fromarray(face).resize((178, 218), Image.Resampling.BICUBIC).save(folder / f"{number:06d}.jpg")
+
+
+def faces_list(count=12):
+    """By turns to train on, and as the last of each three to validate and to test on."""
+    return "".join(f"{number:06d}.jpg {(0, 0, 0, 1, 0, 2)[number % 6]}\n" for number in range(1, count + 1))
+
+
+NESTED = pytest.mark.parametrize("pictures", ["img_align_celeba", "img_align_celeba/img_align_celeba"])
+
+
+@NESTED
+def test_celeba_is_the_centre_of_140_shrunk_by_bilinear_averages(tmp_path, pictures):
+    write_faces(tmp_path / pictures)
+    (tmp_path / "list_eval_partition.txt").write_text(faces_list())
+    sets = load(tmp_path)
+    assert sets.preprocessing == Preprocessing(64, 140, 3)
+    seen = {}
+    for code, part in enumerate((sets.train, sets.validation, sets.test)):
+        for name, pixels in zip(part.names, whole(part), strict=True):
+            seen[Path(name).name] = code
+            with Image.open(tmp_path / pictures / Path(name).name) as face:
+                # 178 - 140 is 19 on either side, 218 - 140 is 39; Pillow's bilinear filter is antialiased.
+                expected = face.crop((19, 39, 159, 179)).resize((64, 64), Image.Resampling.BILINEAR)
+            assert np.array_equal(pixels, np.asarray(expected).transpose(2, 0, 1))
+    assert seen == {name: int(code) for name, code in map(str.split, faces_list().splitlines())}
+
+
+@NESTED
+def test_celeba_from_the_command_line(tmp_path, pictures, capsys):
+    from sqvae.cli import main
+
+    write_faces(tmp_path / pictures)
+    (tmp_path / "list_eval_partition.txt").write_text(faces_list())
+    (tmp_path / pictures / "000007.jpg").unlink()
+    small = ("network.widths=4,8", "network.mix=false", "network.blocks=0", "quantizer.dim=8", "training.threads=1")
+    settings = [f"--set={one}" for one in (*small, "quantizer.codebook_size=16", "training.passes_per_epoch=1")]
+    out = tmp_path / "run"
+    assert main(["train", "celeba", "--data", str(tmp_path), "--out", str(out), "--epochs", "1", *settings]) == 0
+    printed = " ".join("".join(capsys.readouterr()).split())
+    assert "1 picture listed in list_eval_partition not there: 000007.jpg" in printed
+    data = json.loads((out / "config.json").read_text())["experiment"]["data"]
+    assert (data["size"], data["crop"], data["channels"]) == (64, 140, 3)
+    (tmp_path / "list_eval_partition.txt").unlink()
+    assert main(["train", "celeba", "--data", str(tmp_path), "--out", str(tmp_path / "other"), *settings]) == 1
+    printed = " ".join(capsys.readouterr().err.split())
+    assert "needs list_eval_partition.txt (or .csv) in" in printed
+    assert not (tmp_path / "other").exists()
+
+
 def test_another_list_of_celeba_gives_other_sets_of_the_same_archive(tmp_path):
     write_celeba(tmp_path / "all" / "img_align_celeba")
     zipped(tmp_path / "all").rename(tmp_path / "img_align_celeba.zip")
@@ -546,6 +602,8 @@ def test_kinds_of_numbers(tmp_path, values, expected):
         (np.full((4, 8, 8), 255.0), r"real numbers in \[255, 255\], but they must lie in \[0, 1\]"),
         (np.linspace(-1, 1, 256).reshape(4, 8, 8), r"real numbers in \[-1, 1\]"),
         (np.where(np.eye(8) > 0, np.nan, 0.5)[None].repeat(4, 0), r"in \[0.5, 0.5\] and NaN"),
+        (np.full((4, 8, 8), np.nan, np.float32), r"holds real numbers that are all NaN, but they must lie in \[0, 1\]"),
+        (np.stack((np.full((8, 8), np.nan), np.full((8, 8), 0.25))), r"in \[0.25, 0.25\] and NaN"),
         (np.zeros((4, 8, 8), np.int64), r"int64 of shape \(4, 8, 8\); pictures are uint8.*astype\(numpy\.uint8\)"),
         (np.zeros((8, 8), np.uint8), r"uint8 of shape \(8, 8\); pictures are \(N, height, width\)"),
         (np.zeros((4, 8, 8, 4), np.uint8), r"shape \(4, 8, 8, 4\); pictures are .* with 1 or 3 channels"),
@@ -686,7 +744,7 @@ def test_every_name_says_how_to_get_it(tmp_path, monkeypatch):
     for name, dataset in DATASETS.items():
         assert dataset.preprocessing.resolved
         assert "\n" not in dataset.description
-        if name != "demo":
+        if name not in ("demo", "shapes"):
             assert dataset.reader in {reader.name for reader in READERS}
             with pytest.raises(FileNotFoundError) as missing:
                 load(name)
@@ -703,7 +761,7 @@ def test_what_does_not_exist(tmp_path):
         FileNotFoundError, match=r"mnits is neither a path that exists nor the name.*did you mean mnist\?"
     ):
         load("mnits")
-    with pytest.raises(FileNotFoundError, match=r"names are demo, mnist, fashion-mnist, cifar10, celeba, celeba-hq"):
+    with pytest.raises(FileNotFoundError, match=r"names are demo, shapes, mnist, fashion-mnist, cifar10, celeba"):
         load(tmp_path / "absent")
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(ValueError, match=r"notes\.txt is none of: .*a \.npy file; .*a zip file of pictures; a folder"):

@@ -240,3 +240,12 @@ def test_any_size_works(batch, places, codes, dim, name):
     assert result.z_q.isfinite().all()
     if name in DISCRETE:
         assert 0 <= int(result.codes.min()) <= int(result.codes.max()) < codes
+
+
+@pytest.mark.parametrize("name", ["gaussian-1", "gaussian-4", "vq", "vq-ema"])
+def test_the_codebook_starts_at_the_scale_that_is_asked_for(name):
+    for scale in (0.1, 3.0):
+        quantizer = QUANTIZERS[name](codebook_size=200, dim=20, codebook_scale=scale)
+        assert float(quantizer.codebook.detach().std()) == pytest.approx(scale, rel=0.05)
+    with pytest.raises(ValueError, match="codebook_scale"):
+        QUANTIZERS[name](codebook_size=2, dim=2, codebook_scale=0.0)

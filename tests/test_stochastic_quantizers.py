@@ -31,6 +31,106 @@ def test_logits_are_those_of_the_formula(name):
     )
 
 
+OFFICIAL = [
+    *[(name, {"variance_offset": 0.7}) for name in GAUSSIAN if name != "gaussian-fixed"],
+    *[(f"gaussian-{kind}", {"heads": "sum", "variance_offset": offset}) for kind in "234" for offset in (0.0, 0.7)],
+]
+
+
+def official_variance(quantizer, log_variance):
+    """The authors' two forms, number by number in float64, for encodings (3, 5, DIM)."""
+    offset, own = quantizer.variance_offset, quantizer.log_variance.double().exp()
+    if log_variance is None:
+        return (offset + own).expand(3, 5, DIM)
+    axes = {"per_sample": (1, 2), "per_position": (2,)}.get(quantizer.variance, ())
+    head = (log_variance.double().mean(axes, keepdim=True) if axes else log_variance.double()).exp()
+    return (head * (offset + own) if quantizer.heads == "product" else head + offset + own).expand(3, 5, DIM)
+
+
+@pytest.mark.parametrize(("name", "options"), OFFICIAL)
+@pytest.mark.parametrize("initial_variance", [1e-6, 0.5, 20.0])
+def test_the_authors_own_variances_are_those_of_their_formulas(name, options, initial_variance):
+    quantizer = build(name, initial_variance=initial_variance, **options)
+    inputs = encoder_output(quantizer, 3, 5, DIM)
+    variance = official_variance(quantizer, inputs.get("log_variance"))
+    logits = textbook_logits(quantizer, inputs["z"], variance)
+    torch.testing.assert_close(
+        quantizer.logits(**inputs).double(), logits - logits.amax(-1, keepdim=True), rtol=1e-5, atol=1e-4
+    )
+    result = quantizer.eval()(**inputs)
+    shown = result.variance
+    while shown.ndim and shown.ndim < 3:
+        shown = shown.unsqueeze(-1)
+    torch.testing.assert_close(shown.expand(3, 5, DIM).double(), variance, rtol=1e-5, atol=0)
+    regularizer = ((inputs["z"] - result.z_q).double() ** 2 / (2 * variance)).sum() / 3
+    torch.testing.assert_close(result.regularizer.double(), regularizer, rtol=1e-5, atol=1e-6)
+    assert torch.equal(quantizer.encode(**inputs), logits.argmax(-1))
+
+
+@pytest.mark.parametrize(("name", "options"), OFFICIAL)
+def test_the_authors_own_variances_have_the_gradients_of_their_formulas(name, options):
+    quantizer = build(name, dtype=torch.float64, **options).eval()
+    inputs = encoder_output(quantizer, 3, 5, DIM, dtype=torch.float64)
+    head = inputs.get("log_variance")
+    wanted = [quantizer.log_variance] if head is None else [quantizer.log_variance, head.requires_grad_()]
+    result = quantizer(**inputs)
+    variance = official_variance(quantizer, head)
+    regularizer = ((inputs["z"] - result.z_q.detach()) ** 2 / (2 * variance)).sum() / 3
+    expected = torch.autograd.grad(regularizer, wanted)
+    torch.testing.assert_close(torch.autograd.grad(result.regularizer, wanted), expected)
+
+
+@pytest.mark.parametrize(("name", "options"), OFFICIAL)
+@pytest.mark.parametrize("log_variance", [-60.0, 0.0, 60.0])
+def test_gradients_of_the_authors_own_variances_are_finite_where_one_part_is_all(name, options, log_variance):
+    quantizer = build(name, **options)
+    inputs = encoder_output(quantizer, 3, 5, DIM)
+    if "log_variance" in inputs:
+        inputs["log_variance"] = torch.full_like(inputs["log_variance"], -log_variance).requires_grad_()
+    quantizer.log_variance.data.fill_(log_variance)
+    quantizer(**inputs, temperature=0.7).loss.backward()
+    for value in (quantizer.log_variance, inputs.get("log_variance", quantizer.log_variance)):
+        assert value.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("name", GAUSSIAN)
+def test_without_an_offset_and_with_a_product_nothing_changes_by_a_bit(name):
+    quantizer = build(name)
+    inputs = encoder_output(quantizer, 3, 5, DIM)
+    positions = quantizer._positions(inputs["z"], None, None)
+    head = inputs.get("log_variance")
+    own = quantizer.log_variance.view(1, 1)
+    expected = own if head is None else own + quantizer._spread(head, positions)
+    assert torch.equal(quantizer._scale(head, positions), expected)
+    assert "variance_offset" not in repr(quantizer)
+    assert "heads" not in repr(quantizer)
+
+
+def test_an_offset_is_a_floor_that_annealing_does_not_go_below():
+    quantizer = build("gaussian-1", variance_offset=1.0)
+    quantizer.log_variance.data.fill_(-200.0)
+    assert quantizer(torch.randn(4, DIM)).variance == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"variance_offset": -1.0}, r"variance_offset must be finite and at least 0, got -1\.0"),
+        ({"variance_offset": math.nan}, r"variance_offset must be finite and at least 0, got nan"),
+        ({"variance_offset": math.inf}, r"variance_offset must be finite and at least 0, got inf"),
+        (
+            {"variance": "fixed", "variance_offset": 1.0},
+            r"takes no variance_offset, got 1\.0; pass initial_variance=2",
+        ),
+        ({"variance": "per_sample", "heads": "mean"}, r"heads must be one of 'product', 'sum'; got 'mean'"),
+        ({"heads": "sum"}, r"variance='shared' has no part from the encoder .*leave heads out"),
+    ],
+)
+def test_a_wrong_offset_or_form_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        GaussianQuantizer(CODES, DIM, **arguments)
+
+
 def test_vmf_logits_are_scaled_cosines():
     quantizer = build("vmf", initial_concentration=7.0)
     z = torch.randn(3, 5, DIM)

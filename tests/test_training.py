@@ -157,6 +157,14 @@ class TestRun:
         run(tiny(source, epochs=2, log_every=3), tmp_path / "warm")
         assert weights_of(tmp_path / "warm" / "last") != weights_of(tmp_path / "3" / "last")
 
+    def test_the_temperature_can_be_told_where_to_end(self, source, tmp_path):
+        for epochs in (1, 2):
+            run(tiny(source, epochs=epochs, log_every=1, temperature_end=0.25), tmp_path / str(epochs))
+            records = [r for r in read_records(tmp_path / str(epochs) / "log.jsonl") if r["kind"] == "step"]
+            steps = 9 * epochs
+            expected = [0.25 ** (step / steps) for step in range(steps)]
+            assert [r["temperature"] for r in records] == pytest.approx(expected)
+
     def test_one_code_is_allowed(self, source, tmp_path):
         experiment = tiny(source, epochs=1)
         run(replace(experiment, quantizer=replace(experiment.quantizer, codebook_size=1)), tmp_path / "run")

@@ -41,6 +41,13 @@ class Precision(str, Enum):
     fp16 = "fp16"
 
 
+class Profile(str, Enum):
+    """A set of settings."""
+
+    paper = "paper"
+    official = "official"
+
+
 class Split(str, Enum):
     """A part of a data set."""
 
@@ -55,6 +62,15 @@ class Kind(str, Enum):
     recipes = "recipes"
     quantizers = "quantizers"
     data = "data"
+    reproductions = "reproductions"
+
+
+class Extent(str, Enum):
+    """How much of an experiment to carry out."""
+
+    smoke = "smoke"
+    short = "short"
+    paper = "paper"
 
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder, a checkpoint's, or OWNER/NAME on the hub.")]
@@ -95,6 +111,9 @@ def train(
     nodes: Nodes = 1,
     precision: Annotated[Precision | None, typer.Option("--precision", help="Mixed precision.")] = None,
     compile_model: Annotated[bool, typer.Option("--compile", help="Compile first; faster steps in long runs.")] = False,
+    profile: Annotated[
+        Profile, typer.Option("--profile", help="The paper as printed, or what its authors' code does.")
+    ] = Profile.paper,
     strict: Strict = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the configuration, and train nothing.")] = False,
 ) -> None:
@@ -105,7 +124,7 @@ def train(
     from sqvae.training import RunFolder
 
     chosen = precision.value if precision else None
-    experiment = asked_for(recipe, data, settings or [], seed, epochs, chosen, compile_model, strict)
+    experiment = asked_for(recipe, data, settings or [], seed, epochs, chosen, compile_model, strict, profile.value)
     if dry_run:
         console.out.print_json(data=dataclasses.asdict(experiment))
         return
@@ -263,22 +282,89 @@ def decode(
 
 
 @app.command(epilog="Example: sqvae inspect runs/photos")
-def inspect(run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")]) -> None:
-    """Say what a run is, how it trained and which codes it uses, in plain words."""
+def inspect(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
+    data: Annotated[
+        str | None, typer.Option("--data", metavar="DIR|NAME", help="Pictures to look at. Default: the run's own.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="DIR", help="Where plots go. Default: RUN/inspection.")
+    ] = None,
+    codes: Annotated[int, typer.Option("--codes", min=1, max=1024, help="Codes to show one by one.")] = 64,
+    pictures: Annotated[int, typer.Option("--pictures", min=1, help="Held-out pictures to look at, at most.")] = 2000,
+    no_plots: Annotated[bool, typer.Option("--no-plots", help="Draw nothing: words only.")] = False,
+) -> None:
+    """Say what a run is, how it trained and which codes it uses, in plain words; and draw what its codes stand for."""
     from rich.markup import escape
 
     from sqvae.cli import console
-    from sqvae.cli.inspection import inspect_run
+    from sqvae.cli.inspection import Plots, inspect_run
 
-    for section in inspect_run(run):
+    with console.progress_bar() as progress:
+        plots = None if no_plots else Plots(out, data, codes, pictures, progress, console.note)
+        sections = inspect_run(run, plots)
+    for section in sections:
         console.out.print(f"[bold]{section.title}[/]")
         for line in section.lines:
             console.out.print(f"  {escape(line)}", soft_wrap=True)
 
 
+@app.command(epilog="Example: sqvae reproduce figure-2 --scale smoke")
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME...", help="Tables and figures: see `sqvae list reproductions`.")
+    ] = None,
+    scale: Annotated[
+        Extent, typer.Option("--scale", help="smoke: a minute; short: hours; paper: as the paper has it, days.")
+    ] = Extent.short,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=10, help="So many runs of each model.")] = 1,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="ROW", help="A model, a data set, or such as k=128; may be repeated."),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Runs at a time. Default: one a core.")] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", metavar="DIR|NAME", help="Where the data sets are, or other data.")
+    ] = None,
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Records, drawings and pages.")] = Path(
+        "results"
+    ),
+    runs: Annotated[
+        Path | None, typer.Option("--runs", metavar="DIR", help="The runs themselves. Default: runs in --out.")
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option("--page", metavar="FILE", help="The page in Markdown. Default: results.md in --out.")
+    ] = None,
+    no_run: Annotated[bool, typer.Option("--no-run", help="Train nothing: report what is finished.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs, and do nothing.")] = False,
+) -> None:
+    """Make the paper's tables and figures. What is finished is kept, and what was interrupted goes on."""
+    from sqvae.cli import console
+    from sqvae.cli.reproduction import Request, carry_out, planned_runs, write_reports
+
+    request = Request(
+        names=names or [],
+        scale=scale.value,
+        seeds=seeds,
+        only=only or [],
+        jobs=jobs,
+        data=data,
+        out=out,
+        runs=runs or out / "runs",
+        page=page or out / "results.md",
+    )
+    if dry_run:
+        for planned in planned_runs(request):
+            console.out.print(planned.title, soft_wrap=True)
+    elif no_run:
+        write_reports(request)
+    elif code := carry_out(request):
+        raise typer.Exit(code)
+
+
 @app.command("list", epilog="Example: sqvae list recipes")
 def list_things(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
-    """Show what there is: recipes, quantizers or data sets."""
+    """Show what there is: recipes, quantizers, data sets, or the paper's tables and figures."""
     from rich.markup import escape
     from rich.table import Table
 

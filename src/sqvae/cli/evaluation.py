@@ -32,23 +32,9 @@ def evaluate_run(
     """Measure a run on a part of its data, or of other data, and write the results into its folder."""
     tokenizer = load(run)
     experiment = tokenizer.experiment
-    if source is None or (Path(source).exists() and str(Path(source).resolve()) == experiment.data.source):
-        source = experiment.data.source
-    if source not in DATASETS and not source.startswith("hf:") and not Path(source).exists():
-        raise FileNotFoundError(f"{source}, which {run} was trained on, is not here: say where the data is with --data")
-    data = load_data(
-        source,
-        tokenizer.preprocessing,
-        split_seed=experiment.data.split_seed,
-        strict=experiment.data.strict,
-        progress=progress,
-    )
+    source, data = data_of(run, tokenizer, source, progress, announce)
     for note in data.notes:
         announce(note)
-    config = RunFolder(run).config
-    before = read_json(config).get("data_key") if source == experiment.data.source and config.exists() else None
-    if before not in (None, data.key):
-        announce("the pictures have changed since this run was trained: it may have trained on some of these")
     pictures = _part(data, split)
     batch_size = batch or experiment.training.batch_size
     evaluation = evaluate(tokenizer.model, pictures, batch_size=batch_size, sampled_bound=True, progress=progress)
@@ -66,6 +52,26 @@ def evaluate_run(
         with contextlib.suppress(OSError):  # a run that may only be read can be measured all the same
             return replace(result, written=_write(run, result, evaluation, own=source == experiment.data.source))
     return result
+
+
+def data_of(
+    run: Path, tokenizer: Tokenizer, source: str | None, progress: Progress, announce: Callable[[str], None]
+) -> tuple[str, PictureSets]:
+    """What a run was trained on, or other data in the shape that its model knows; with its name."""
+    settings = tokenizer.experiment.data
+    if source is None or (Path(source).exists() and str(Path(source).resolve()) == settings.source):
+        source = settings.source
+    named = source in DATASETS or source.startswith("hf:")
+    if source == settings.source and not named and not Path(source).exists():
+        raise FileNotFoundError(f"{source}, which {run} was trained on, is not here: say where the data is with --data")
+    data = load_data(
+        source, tokenizer.preprocessing, split_seed=settings.split_seed, strict=settings.strict, progress=progress
+    )
+    config = RunFolder(run).config
+    before = read_json(config).get("data_key") if source == settings.source and config.exists() else None
+    if before not in (None, data.key):
+        announce("the pictures have changed since this run was trained: it may have trained on some of these")
+    return source, data
 
 
 def _write(run: Path, result: Result, evaluation: Evaluation, *, own: bool) -> tuple[Path, ...]:
@@ -110,7 +116,10 @@ def _setting(run: Path, tokenizer: Tokenizer, source: str, split: str, pictures:
             f" after {best['epoch']} of {experiment.training.epochs} epochs ({best['step']:,} steps of "
             f"{experiment.training.batch_size})"
         )
+    quantizer = experiment.quantizer
+    size = f", K = {quantizer.codebook_size}" if quantizer.is_discrete else ""
+    how = "likeliest codes" if quantizer.is_discrete else "the latent's mean"
     return (
-        f"{experiment.quantizer.name}, K = {experiment.quantizer.codebook_size}, d = {experiment.quantizer.dim}, seed "
-        f"{experiment.seed}{trained}; {pictures:,} {split} pictures of {Path(source).name}, likeliest codes"
+        f"{quantizer.name}{size}, d = {quantizer.dim}, seed {experiment.seed}{trained}; {pictures:,} {split} pictures "
+        f"of {Path(source).name}, {how}"
     )

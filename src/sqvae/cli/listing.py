@@ -1,7 +1,7 @@
 """What `sqvae list` puts together."""
 
 from sqvae.data import DATASETS
-from sqvae.recipes import RECIPES
+from sqvae.recipes import ARTEFACTS, RECIPES
 from sqvae.reports.summary import KINDS
 
 
@@ -9,6 +9,8 @@ def listing(kind: str) -> list[tuple[str, str]]:
     """Names, and what they stand for."""
     if kind == "recipes":
         return [(name, (make.__doc__ or "").splitlines()[0]) for name, make in RECIPES.items()]
+    if kind == "reproductions":
+        return [(name, artefact.title) for name, artefact in ARTEFACTS.items()]
     if kind == "quantizers":
         return list(KINDS.items())
     own = [

@@ -12,7 +12,7 @@ from sqvae.cli import console
 from sqvae.cli.evaluation import evaluate_run, show
 from sqvae.cli.launch import is_first_process, is_launched
 from sqvae.data import Progress
-from sqvae.experiment import ConfigurationError, Experiment, check_name, override, read_experiment
+from sqvae.experiment import ConfigurationError, Experiment, check_name, override, read_experiment, with_profile
 from sqvae.recipes import RECIPES
 from sqvae.reports import Drawings
 from sqvae.training import RunFolder, TrainingStoppedError, leave_other_processes
@@ -27,6 +27,7 @@ def asked_for(
     precision: str | None,
     compile_model: bool,
     strict: bool,
+    profile: str = "paper",
 ) -> Experiment:
     """What was asked for: the recipe, the options, and last what --set says."""
     if recipe is None and data is None:
@@ -47,7 +48,9 @@ def asked_for(
         "data.strict": True if strict else None,
     }
     options = [f"{key}={value}" for key, value in given.items() if value is not None]
-    experiment = override(RECIPES[name](), [*options, *settings])
+    # A profile has settings for each quantizer, so that one comes before, and what a person sets comes last.
+    quantizer = [setting for setting in settings if setting.partition("=")[0].strip() == "quantizer.name"]
+    experiment = override(with_profile(override(RECIPES[name](), [*options, *quantizer]), profile), settings)
     if not experiment.data.source:
         raise ConfigurationError(f"the recipe {name} is for your own data: pass --data DIR")
     if experiment.training.threads is None and "OMP_NUM_THREADS" not in os.environ and not is_launched():

@@ -1,6 +1,6 @@
 """Pictures, from wherever they lie, as tensors."""
 
-from sqvae.data.catalogue import DATASETS, Dataset
+from sqvae.data.catalogue import DATASETS, Dataset, folder_of
 from sqvae.data.collection import Skipped, UnreadablePictureError
 from sqvae.data.content import Progress
 from sqvae.data.digits import digits
@@ -22,6 +22,7 @@ __all__ = [
     "UnreadablePictureError",
     "count",
     "digits",
+    "folder_of",
     "load",
     "stream",
 ]

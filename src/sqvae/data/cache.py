@@ -27,8 +27,12 @@ from sqvae.data.collection import Found, Part, Skipped, UnreadablePictureError, 
 from sqvae.data.content import FORMAT, Progress
 from sqvae.data.preprocessing import Preprocessing
 
-_CLOSED = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST)
-"""What goes wrong where a disk is full, or the folder is not one that we may write to."""
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_CLOSED = (
+    *(errno.EROFS, errno.EACCES, errno.EPERM),
+    *(errno.ENOTDIR, errno.EEXIST, errno.ENOENT, errno.ENAMETOOLONG, errno.ELOOP),
+)
+"""What goes wrong where a disk is full, or where the folder is not one that we may write to, or can't be."""
 
 _HEADER = 128
 """Bytes before the first picture of ``pictures.npy``: NumPy's magic, version, length and description, padded."""
@@ -84,7 +88,7 @@ def find_entry(root: Path, key: str) -> Entry | None:
 
 def has_remains(root: Path, key: str) -> bool:
     """Whether there is something in the place of an entry, whole or not."""
-    return (root / "pictures" / key).exists()
+    return os.path.exists(root / "pictures" / key)  # which is False where pathlib's raises, for a name that can't be
 
 
 def make_entry(
@@ -178,12 +182,29 @@ def _explained(root: Path) -> Iterator[None]:
     try:
         yield
     except OSError as failure:
-        # A source that can't be read is another matter; only failures to write come without a file's name.
-        elsewhere = failure.filename is not None and not Path(os.fsdecode(failure.filename)).is_relative_to(root)
-        if elsewhere or failure.errno not in _CLOSED:
+        if failure.errno not in (*_FULL, *_CLOSED) or not _is_of(root, failure):
             raise
-        raise OSError(
-            failure.errno,
-            f"decoded pictures can't be written to the cache {root} ({failure.strerror}); "
-            "make room there, or put it elsewhere: SQVAE_CACHE=DIR",
-        ) from failure
+        # Without the number, which would stand before the sentence.
+        raise OSError(_explanation(root, failure)) from failure
+
+
+def _is_of(root: Path, failure: OSError) -> bool:
+    """Whether the cache, or a folder above that was to be made, is what failed, rather than a source."""
+    if failure.filename is None:
+        return True  # only failures to write come without a file's name
+    path = Path(os.fsdecode(failure.filename))
+    return path.is_relative_to(root) or root.is_relative_to(path)
+
+
+def _explanation(root: Path, failure: OSError) -> str:
+    chosen = os.environ.get("SQVAE_CACHE")
+    place = f"{root}, which SQVAE_CACHE names" if chosen and Path(chosen) == root else f"the cache {root}"
+    reason = failure.strerror
+    for path in (root, *root.parents):
+        if os.path.isfile(path):
+            reason = f"{'it' if path == root else path} is a file, not a folder"
+    remedy = "make room there, or put them elsewhere" if failure.errno in _FULL else "put them elsewhere"
+    return (
+        f"decoded pictures can't be written to {place} ({reason}); {remedy}: set SQVAE_CACHE=DIR to a folder that you "
+        f"may write to"
+    )

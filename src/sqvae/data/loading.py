@@ -13,7 +13,7 @@ from sqvae.data.pictures import Pictures, PictureSets
 from sqvae.data.preprocessing import UNDECIDED, Preprocessing, resolve
 from sqvae.data.sources import opened
 from sqvae.data.splits import split
-from sqvae.data.wording import counted, listed
+from sqvae.data.wording import counted, listed, unreadable
 
 _NAMED = 10
 """How many pictures a note names one by one."""
@@ -54,7 +54,7 @@ def load(
         wanted = preprocessing.over(found.preprocessing)
         wanted.check_multiple(multiple)
         known = know(root, found, report)
-        resolved, decisions = _resolve(wanted, known, found, multiple)
+        resolved, decisions = _resolve(preprocessing, wanted, known, found, multiple)
         notes = [*found.notes, *_left_out(found), *decisions]
         key = entry_key(known.content, resolved)
         entry = find_entry(root, key)
@@ -81,8 +81,11 @@ def load(
     )
 
 
-def _resolve(wanted: Preprocessing, known: Known, found: Found, multiple: int) -> tuple[Preprocessing, list[str]]:
-    if wanted.resolved:
+def _resolve(
+    asked: Preprocessing, wanted: Preprocessing, known: Known, found: Found, multiple: int
+) -> tuple[Preprocessing, list[str]]:
+    # A set's own size, and a crop that was asked for, need no word, for which every header would be read.
+    if wanted.resolved and (asked.size is None or wanted.crop is not None):
         return wanted, []
     surveyed = survey(known, found)
     if surveyed is None:
@@ -113,7 +116,7 @@ def _notes(entry: Entry) -> list[str]:
     skipped = [one for ones in entry.skipped.values() for one in ones]
     notes = []
     if skipped:
-        notes.append(f"{counted(len(skipped), 'picture')} can't be read and left out: {listed(skipped, _NAMED)}")
+        notes.append(f"{unreadable(len(skipped), 'picture')}: {listed(skipped, _NAMED)}")
     if entry.enlarged:
         _, _, height, width = entry.shape
         notes.append(f"{counted(entry.enlarged, 'picture')} smaller than {width}x{height} enlarged")

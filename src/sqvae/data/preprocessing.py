@@ -127,6 +127,8 @@ def resolve(wanted: Preprocessing, survey: Survey, multiple: int) -> tuple[Prepr
         channels = 1 if survey.grey else 3
     if size is None:
         size, notes = _decide_size(survey, wanted.crop, multiple)
+    elif wanted.crop is None:
+        notes = _say_crop(survey, size)
     return Preprocessing(size, wanted.crop, channels), notes
 
 
@@ -152,6 +154,24 @@ def _decide_size(survey: Survey, crop: int | None, multiple: int) -> tuple[int |
     if kept != (width, height):
         notes = [f"pictures are {width}x{height}, and sides must be multiples of {multiple}: resized to {_times(kept)}"]
     return (kept[1], kept[0]), notes
+
+
+def _say_crop(survey: Survey, size: int | tuple[int, int]) -> list[str]:
+    """What a size that was asked for takes away from pictures of another shape."""
+    height, width = (size, size) if isinstance(size, int) else size
+    if survey.sizes == 1 and centred_part(*survey.largest, width, height) == survey.largest:
+        return []
+    have = f"are {_times(survey.largest)}"
+    if survey.sizes > 1:
+        have = f"have {survey.sizes} sizes, from {_times(survey.smallest)} to {_times(survey.largest)}"
+    part = "its centre square" if height == width else "its largest centred part of that shape"
+    return [f"pictures {have}: each is cropped to {part} and resized to {width}x{height}"]
+
+
+def centred_part(width: int, height: int, to_width: int, to_height: int) -> tuple[int, int]:
+    """(width, height) of the largest part of a picture that has the shape of the result, in whole pixels."""
+    scale = min(width / to_width, height / to_height)
+    return max(round(scale * to_width), 1), max(round(scale * to_height), 1)
 
 
 def _multiple_below(side: int, multiple: int) -> int:

@@ -11,6 +11,10 @@ from sqvae.data.collection import Found, Reader
 from sqvae.data.readers import READERS
 from sqvae.data.readers.demo import open_demo
 from sqvae.data.readers.hub import open_hub
+from sqvae.data.readers.shapes import open_shapes
+
+_PACKAGED = {"demo": open_demo, "shapes": open_shapes}
+"""Sets that have no files of their own, by name."""
 
 HUB = "hf:"
 """What the name of a data set of the Hugging Face hub begins with."""
@@ -44,8 +48,8 @@ def _open(source: str | Path) -> Found:
 
 def _open_named(name: str) -> Found:
     dataset = DATASETS[name]
-    if dataset.reader is None:
-        return open_demo()
+    if name in _PACKAGED:
+        return replace(_PACKAGED[name](), preprocessing=dataset.preprocessing)
     folder = folder_of(name)
     reader: Reader = next(reader for reader in READERS if reader.name == dataset.reader)
     if not reader.recognises(folder):

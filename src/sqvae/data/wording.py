@@ -8,6 +8,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def unreadable(number: int, noun: str) -> str:
+    """ "1 picture could not be read and is left out"."""
+    return f"{counted(number, noun)} could not be read and {'is' if number == 1 else 'are'} left out"
+
+
 def listed(names: Sequence[object], most: int) -> str:
     """ "a, b and 3 more"."""
     shown = ", ".join(printable(str(name)) for name in names[:most])

@@ -1,6 +1,7 @@
 """Experiments: configurations, the models they describe, runs, and what comes of them."""
 
 from sqvae.experiment.assembly import build_model, build_quantizer
+from sqvae.experiment.codebook import CodeAtlas, CodeDistances, code_atlas, code_distances, map_size
 from sqvae.experiment.configuration import (
     ConfigurationError,
     DataSettings,
@@ -12,12 +13,16 @@ from sqvae.experiment.configuration import (
     override,
 )
 from sqvae.experiment.evaluation import Evaluation, PictureTask, as_input, evaluate
+from sqvae.experiment.profiles import PROFILES, with_profile
 from sqvae.experiment.records import Planned, Record, load_pictures, load_record
 from sqvae.experiment.run import Prepared, new_model, prepare, read_experiment, resume, train
 from sqvae.experiment.sweep import Outcome, Sweep, SweepStoppedError
 from sqvae.experiment.tokenizer import Tokenizer, load
 
 __all__ = [
+    "PROFILES",
+    "CodeAtlas",
+    "CodeDistances",
     "ConfigurationError",
     "DataSettings",
     "Evaluation",
@@ -37,14 +42,18 @@ __all__ = [
     "build_model",
     "build_quantizer",
     "check_name",
+    "code_atlas",
+    "code_distances",
     "evaluate",
     "load",
     "load_pictures",
     "load_record",
+    "map_size",
     "new_model",
     "override",
     "prepare",
     "read_experiment",
     "resume",
     "train",
+    "with_profile",
 ]

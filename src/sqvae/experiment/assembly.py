@@ -1,9 +1,16 @@
 """Models from configurations."""
 
-from sqvae.experiment.configuration import ConfigurationError, Experiment, LikelihoodSettings, QuantizerSettings
+from torch import nn
+
+from sqvae.experiment.configuration import (
+    ConfigurationError,
+    Experiment,
+    LikelihoodSettings,
+    QuantizerSettings,
+)
 from sqvae.likelihoods import GaussianLikelihood
 from sqvae.models import SQVAE, LatentModel
-from sqvae.networks import conv_decoder, conv_encoder
+from sqvae.networks import conv_decoder, conv_encoder, from_vector, to_vector
 from sqvae.quantizers import QUANTIZERS, Quantizer
 
 LARGE = 128
@@ -12,19 +19,36 @@ LARGE = 128
 
 def build_model(experiment: Experiment, shape: tuple[int, int, int]) -> LatentModel:  # shape: (C, H, W)
     """An untrained model for pictures of a shape."""
-    channels, height, width = shape
-    network, dim = experiment.network, experiment.quantizer.dim
-    widths = network.widths or default_widths(dim, height, width)
-    check_divisible(height, width, stride_of(experiment, shape))
     quantizer = build_quantizer(experiment.quantizer)
-    layers = {"widths": widths, "mix": network.mix, "blocks": network.blocks}
+    encoder, decoder = _networks(experiment, shape, log_variance=quantizer.needs_log_variance)
     return SQVAE(
-        conv_encoder(channels, dim, log_variance=quantizer.needs_log_variance, **layers),  # type: ignore[arg-type]
+        encoder,
         quantizer,
-        conv_decoder(channels, dim, **layers),  # type: ignore[arg-type]
+        decoder,
         _likelihood(experiment.likelihood),
         latent_terms=experiment.likelihood.latent_terms,
     )
+
+
+def _networks(
+    experiment: Experiment, shape: tuple[int, int, int], *, log_variance: bool
+) -> tuple[nn.Module, nn.Module]:
+    """Encoder and decoder: the convolutional ones, and linear layers between them where the latent is a vector."""
+    channels, height, width = shape
+    network, dim = experiment.network, experiment.quantizer.dim
+    map_dim, stride = map_dim_of(experiment), stride_of(experiment, shape)
+    check_divisible(height, width, stride)
+    widths = network.widths or default_widths(map_dim, height, width)
+    decoder_blocks = network.blocks if network.decoder_blocks is None else network.decoder_blocks
+    is_map = network.map_dim is None
+    encoder = conv_encoder(
+        channels, map_dim, widths=widths, mix=network.mix, blocks=network.blocks, log_variance=log_variance and is_map
+    )
+    decoder = conv_decoder(channels, map_dim, widths=widths, mix=network.mix, blocks=decoder_blocks)
+    if is_map:
+        return encoder, decoder
+    map_shape = (map_dim, height // stride, width // stride)
+    return to_vector(encoder, map_shape, dim, log_variance=log_variance), from_vector(decoder, map_shape, dim)
 
 
 def _likelihood(settings: LikelihoodSettings) -> GaussianLikelihood:
@@ -35,8 +59,13 @@ def _likelihood(settings: LikelihoodSettings) -> GaussianLikelihood:
 
 def stride_of(experiment: Experiment, shape: tuple[int, int, int]) -> int:  # shape: (C, H, W)
     """How many pixels of a side become one position of the latent map."""
-    widths = experiment.network.widths or default_widths(experiment.quantizer.dim, *shape[1:])
+    widths = experiment.network.widths or default_widths(map_dim_of(experiment), *shape[1:])
     return int(2 ** len(widths))
+
+
+def map_dim_of(experiment: Experiment) -> int:
+    """The channels of the map between the convolutional networks: the latent's own, unless that is a vector."""
+    return experiment.network.map_dim or experiment.quantizer.dim
 
 
 def default_widths(dim: int, height: int, width: int) -> tuple[int, ...]:

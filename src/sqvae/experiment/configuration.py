@@ -14,6 +14,7 @@ from sqvae.data import Preprocessing
 from sqvae.likelihoods.gaussian import DecoderVariance
 from sqvae.models import LatentTerms
 from sqvae.quantizers import QUANTIZERS
+from sqvae.quantizers.gaussian import Heads
 from sqvae.training import SCHEDULES, Plan
 
 
@@ -58,10 +59,21 @@ class NetworkSettings:
     """A 3x3 convolution comes after the halvings."""
     blocks: int = 2
     """ResBlocks, in the encoder and in the decoder."""
+    decoder_blocks: int | None = None
+    """ResBlocks in the decoder, if not as many as in the encoder."""
+    map_dim: int | None = None
+    """Channels of a map that a linear layer turns into one vector of `quantizer.dim` numbers, and back, for a
+    continuous latent. None: the map itself is the latent, with `quantizer.dim` channels."""
 
     def __post_init__(self) -> None:
-        if self.blocks < 0:
-            raise ConfigurationError(f"network.blocks must be at least 0, got {self.blocks}")
+        for name, least in (("blocks", 0), ("decoder_blocks", 0), ("map_dim", 1)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ConfigurationError(f"network.{name} must be at least {least}, got {value}")
+
+
+WITH_HEAD = ("gaussian-2", "gaussian-3", "gaussian-4")
+"""The quantizers whose variance depends on what the encoder's second head says."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +84,14 @@ class QuantizerSettings:
     codebook_size: int = 512
     dim: int = 64
     initial_variance: float | None = None
+    codebook_scale: float | None = None
     dequantize: bool | None = None
     hard: bool | None = None
     commitment: float | None = None
     decay: float | None = None
     reset_every: int | None = None
+    variance_offset: float | None = None
+    heads: Heads | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name, QUANTIZERS, "quantizer.name")
@@ -85,12 +100,19 @@ class QuantizerSettings:
                 raise ConfigurationError(f"quantizer.{name} must be at least 1, got {getattr(self, name)}")
 
     @property
+    def is_discrete(self) -> bool:
+        """Whether it has a codebook."""
+        return "codebook_size" in self._known()
+
+    @property
     def options(self) -> dict[str, Any]:
         """What is given, of the settings that this quantizer has; one that it does not have is an error."""
         given = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "name"}
         known = self._known()
-        foreign = [f"quantizer.{name}" for name, value in given.items() if value is not None and name not in known]
-        if foreign and foreign != ["quantizer.codebook_size"]:
+        # The size of a codebook is never None, so that a recipe keeps it for the next quantizer that has one.
+        taken = known | {"codebook_size"}
+        foreign = [f"quantizer.{name}" for name, value in given.items() if value is not None and name not in taken]
+        if foreign:
             takes = ", ".join(name for name in given if name in known)
             raise ConfigurationError(f"{self.name} has no {', '.join(foreign)}; it takes {takes}")
         return {name: value for name, value in given.items() if value is not None and name in known}
@@ -102,6 +124,10 @@ class QuantizerSettings:
         shared = {key: value for key, value in self.options.items() if key in other._known()}
         if "gaussian-fixed" in (name, self.name):
             shared.pop("initial_variance", None)  # what a variance starts from is not what one is fixed at
+        if name != self.name:
+            shared.pop("variance_offset", None)  # a form of one type: another type's variance has other parts
+        if name not in WITH_HEAD:
+            shared.pop("heads", None)
         return replace(other, **shared)
 
     def _known(self) -> set[str]:
@@ -139,6 +165,12 @@ class Experiment:
 
     def __post_init__(self) -> None:
         check_name(self.training.schedule, SCHEDULES, "training.schedule")
+        if self.network.map_dim is not None and self.quantizer.is_discrete:
+            raise ConfigurationError(
+                f"network.map_dim={self.network.map_dim} makes a picture's latent one vector, and "
+                f"{self.quantizer.name} would have a single code for it: set network.map_dim=none for a map of codes, "
+                f"or quantizer.name=gaussian-latent for a continuous vector"
+            )
 
 
 Settings = TypeVar("Settings")

@@ -47,9 +47,8 @@ class Planned:
     @property
     def name(self) -> str:
         """Of its folder and its record: the tags, and a word that changes with the experiment."""
-        label = "-".join(
-            value if kind in ("data", "method", "scale") else f"{kind}{value}" for kind, value in self.tags.items()
-        )
+        itself = ("data", "method", "network", "scale")
+        label = "-".join(value if kind in itself else f"{kind}{value}" for kind, value in self.tags.items())
         return f"{label}-{key_of(self.experiment)}"
 
     @property

@@ -1,6 +1,14 @@
 """Encoders and decoders."""
 
-from sqvae.networks.convolutional import conv_decoder, conv_encoder, initialise
+from sqvae.networks.convolutional import conv_decoder, conv_encoder, from_vector, initialise, to_vector
 from sqvae.networks.normalisation import BatchNorm2d, without_batch_norm
 
-__all__ = ["BatchNorm2d", "conv_decoder", "conv_encoder", "initialise", "without_batch_norm"]
+__all__ = [
+    "BatchNorm2d",
+    "conv_decoder",
+    "conv_encoder",
+    "from_vector",
+    "initialise",
+    "to_vector",
+    "without_batch_norm",
+]

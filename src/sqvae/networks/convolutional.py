@@ -9,10 +9,14 @@ CIFAR10, CelebA (32x32, 64x64)  ``(d / 2, d)``         yes       6        append
 CelebA-HQ (256x256)             ``(16, 32, 64)``       yes       6        appendix F
 ==============================  =====================  ========  =======  ============
 
+The paper's VAE has the same net with a linear layer more at either end of the latent, which is one vector then:
+:func:`to_vector` and :func:`from_vector`.
+
 A convolution whose output is normalised has no bias: normalisation would take it out again, its gradient would be
 rounding errors alone, and Adam would make steps of them.
 """
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -97,7 +101,8 @@ def conv_decoder(
     """Encodings (batch, dim, h, w) to pictures (batch, channels, H, W): the encoder's layers, mirrored.
 
     Arguments:
-        channels, dim, widths, mix, blocks: the encoder's.
+        channels, dim, widths, mix: the encoder's.
+        blocks: the number of ResBlocks at the beginning.
         bounded: end in [0, 1]. Likelihoods of labels want it unbounded.
     """
     widths = _widths(widths, dim, mix)
@@ -110,6 +115,73 @@ def conv_decoder(
     layers += [nn.ConvTranspose2d(widths[0], channels, 4, stride=2, padding=1)]
     layers += [nn.Sigmoid() if bounded else nn.Identity()]
     return nn.Sequential(*layers).apply(initialise)
+
+
+class _ToVector(nn.Module):
+    """See :func:`to_vector`."""
+
+    def __init__(self, encoder: nn.Module, map_shape: tuple[int, int, int], dim: int, log_variance: bool) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.map_shape = map_shape
+        self.map_size = math.prod(map_shape)
+        self.vector = nn.Linear(self.map_size, dim)
+        nn.init.normal_(self.vector.weight)
+        nn.init.zeros_(self.vector.bias)
+        self.head = nn.Linear(self.map_size, dim) if log_variance else None
+        if self.head is not None:
+            # Drawn weights would give variances from almost none to thousands, whose noise drowns the vector.
+            nn.init.zeros_(self.head.weight)
+            nn.init.zeros_(self.head.bias)
+
+    def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:  # (batch, C, H, W) -> (batch, dim), or two of them
+        encodings = self.encoder(x)
+        if encodings.shape[1:] != self.map_shape:
+            stride, (_, height, width) = x.shape[2] // encodings.shape[2], self.map_shape
+            raise ValueError(
+                f"this network's latent is one vector, so it takes pictures of {stride * height}x{stride * width} "
+                f"only; got {x.shape[2]}x{x.shape[3]}: bring them to that size"
+            )
+        f = encodings.flatten(1) * self.map_size**-0.5
+        z: Tensor = self.vector(f)
+        return z if self.head is None else (z, self.head(f))
+
+
+def to_vector(
+    encoder: nn.Module, map_shape: tuple[int, int, int], dim: int, *, log_variance: bool = False
+) -> nn.Module:
+    r"""Pictures (batch, C, H, W) to one vector each, (batch, dim): a linear layer at the end of an encoder.
+
+    .. math:: z = W f / \sqrt n + b
+
+    Here f are the n numbers of a map, and W begins as N(0, 1), b as 0. Without the root a map of 64x16x16 does not
+    train at Adam's usual rate: a step moves each of n weights by as much, and the vector by n times that.
+
+    Arguments:
+        encoder: pictures to maps, (batch, C, H, W) to (batch, *map_shape).
+        map_shape: (channels, h, w). A linear layer is made for one size of pictures.
+        dim: of the vector.
+        log_variance: return (z, log_variance), the latter from a second linear layer that begins as 0: with unit
+            variance.
+    """
+    return _ToVector(encoder, map_shape, dim, log_variance)
+
+
+def from_vector(decoder: nn.Module, map_shape: tuple[int, int, int], dim: int) -> nn.Sequential:
+    """Vectors (batch, dim) to pictures (batch, C, H, W): a linear layer at the beginning of a decoder.
+
+    Its weights begin as N(0, 1 / dim), so that a standard normal vector becomes a map of unit variance, as a codebook's
+    codes make.
+
+    Arguments:
+        decoder: maps to pictures, (batch, *map_shape) to (batch, C, H, W).
+        map_shape: (channels, h, w).
+        dim: of the vector.
+    """
+    linear = nn.Linear(dim, math.prod(map_shape))
+    nn.init.normal_(linear.weight, 0.0, dim**-0.5)
+    nn.init.zeros_(linear.bias)
+    return nn.Sequential(linear, nn.Unflatten(1, map_shape), decoder)
 
 
 def _widths(widths: Sequence[int] | None, dim: int, mix: bool) -> tuple[int, ...]:

@@ -252,13 +252,17 @@ class CodebookQuantizer(Quantizer, ABC):
     Arguments:
         codebook_size: the number of codes, :math:`K`.
         dim: the dimension of a code, :math:`d_b`.
+        codebook_scale: the standard deviation of the codes' numbers before training.
     """
 
-    def __init__(self, codebook_size: int, dim: int, *, channel_first: bool = False) -> None:
+    def __init__(
+        self, codebook_size: int, dim: int, *, codebook_scale: float = 1.0, channel_first: bool = False
+    ) -> None:
         super().__init__(dim, channel_first=channel_first)
         check_size(codebook_size, "codebook_size")
+        check_positive(codebook_scale, "codebook_scale")
         self.codebook_size = codebook_size
-        self.codebook = nn.Parameter(torch.randn(codebook_size, dim))
+        self.codebook = nn.Parameter(codebook_scale * torch.randn(codebook_size, dim))
 
     def vectors(self) -> Tensor:  # -> (K, d)
         """The codes as the decoder sees them."""

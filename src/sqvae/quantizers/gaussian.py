@@ -13,6 +13,7 @@ from sqvae.quantizers.nearest import squared_distance_factors
 from sqvae.quantizers.stochastic import StochasticQuantizer
 
 Variance = Literal["shared", "per_sample", "per_position", "per_dimension", "fixed"]
+Heads = Literal["product", "sum"]
 
 
 class GaussianQuantizer(StochasticQuantizer):
@@ -26,7 +27,8 @@ class GaussianQuantizer(StochasticQuantizer):
               \Sigma_\varphi^{-1} (z_i - z_{q,i})
 
     The types differ in the axes over which :math:`\Sigma_\varphi = \exp(h(x) + s)` is shared, where s is a trained
-    scalar and h the ``log_variance`` that the caller's encoder gives (none for the first and last):
+    scalar and h the ``log_variance`` that the caller's encoder gives (none for the first and last), averaged over the
+    axes that share a variance:
 
     ===================  ====  ==========================================================
     variance             type  :math:`\Sigma_\varphi`
@@ -38,13 +40,23 @@ class GaussianQuantizer(StochasticQuantizer):
     ``"fixed"``                one number, not trained
     ===================  ====  ==========================================================
 
+    That is the paper's. Its authors' own code has two other forms, which it does not print; with an offset c,
+
+    .. math:: \Sigma_\varphi = c + e^s \quad \text{(type I)}, \qquad
+              \Sigma_\varphi = \begin{cases} e^{h(x)} (c + e^s) & \text{heads = "product"} \\
+              e^{h(x)} + c + e^s & \text{heads = "sum"} \end{cases} \quad \text{(types II to IV)}:
+
+    they take c = 1 for type I, and the sum with c = 0 for the others. Self-annealing can't go below c.
+
     Arguments:
         codebook_size: the number of codes, :math:`K`.
         dim: the dimension of a code, :math:`d_b`.
         variance: see above.
         initial_variance: :math:`e^s` at the start; 10 by default (good for pictures of 28x28; take 20 for larger
             ones), or 1 if fixed.
-        dequantize, hard: see :class:`~sqvae.quantizers.stochastic.StochasticQuantizer`.
+        variance_offset: c, at least 0; not for a fixed variance, which is ``initial_variance`` itself.
+        heads: how the encoder's part and the trained scalar's make one variance, for types II to IV.
+        dequantize, hard, codebook_scale: see :class:`~sqvae.quantizers.stochastic.StochasticQuantizer`.
         channel_first: latent maps are (batch, dim, ...).
     """
 
@@ -57,22 +69,46 @@ class GaussianQuantizer(StochasticQuantizer):
         variance: Variance = "shared",
         *,
         initial_variance: float | None = None,
+        variance_offset: float = 0.0,
+        heads: Heads = "product",
         dequantize: bool = False,
         hard: bool = False,
+        codebook_scale: float = 1.0,
         channel_first: bool = False,
     ) -> None:
-        super().__init__(codebook_size, dim, dequantize=dequantize, hard=hard, channel_first=channel_first)
+        super().__init__(
+            codebook_size,
+            dim,
+            dequantize=dequantize,
+            hard=hard,
+            codebook_scale=codebook_scale,
+            channel_first=channel_first,
+        )
         check_choice(variance, get_args(Variance), "variance")
         if initial_variance is None:
             initial_variance = 1.0 if variance == "fixed" else 10.0
         check_positive(initial_variance, "initial_variance")
+        if not 0 <= variance_offset < math.inf:
+            raise ValueError(f"variance_offset must be finite and at least 0, got {variance_offset}; 0 leaves it out")
+        check_choice(heads, get_args(Heads), "heads")
+        self.needs_log_variance = variance not in ("shared", "fixed")
+        if variance_offset and variance == "fixed":
+            raise ValueError(
+                f"variance='fixed' is initial_variance itself, and takes no variance_offset, got {variance_offset}; "
+                f"pass initial_variance={initial_variance + variance_offset:g}"
+            )
+        if heads != "product" and not self.needs_log_variance:
+            raise ValueError(
+                f"variance={variance!r} has no part from the encoder that heads={heads!r} could add; leave heads out"
+            )
         self.variance: Variance = variance
+        self.variance_offset = variance_offset
+        self.heads: Heads = heads
         log_variance = torch.tensor(math.log(initial_variance))
         if variance == "fixed":
             self.register_buffer("log_variance", log_variance)
         else:
             self.log_variance = nn.Parameter(log_variance)
-        self.needs_log_variance = variance not in ("shared", "fixed")
 
     def _project(self, vectors: Tensor) -> Tensor:
         return vectors
@@ -104,12 +140,14 @@ class GaussianQuantizer(StochasticQuantizer):
     def _scale(
         self, log_variance: Tensor | None, positions: Positions, *, optional: bool = False
     ) -> Tensor:  # -> (1, 1), (N, 1) or (N, d)
-        r"""The logarithm of each position's variance, :math:`h(x) + s`.
+        r"""The logarithm of each position's variance: :math:`h(x) + \log(c + e^s)`, or that of their sum.
 
         Optional where only the likeliest code is wanted: a variance shared by all dimensions does not change it.
         """
-        check_log_scale(self.log_variance.detach(), "the quantizer's own log_variance")
         own = self.log_variance.to(positions.vectors.dtype).view(1, 1)
+        if self.variance_offset:
+            own = torch.logaddexp(own, torch.full_like(own, math.log(self.variance_offset)))
+        check_log_scale(own.detach(), "the quantizer's own log_variance")
         if not self.needs_log_variance:
             if log_variance is not None:
                 raise ValueError(f"variance={self.variance!r} takes no log_variance from the encoder; leave it out")
@@ -121,7 +159,8 @@ class GaussianQuantizer(StochasticQuantizer):
                 f"variance={self.variance!r} needs log_variance= from the encoder, "
                 f"of shape {self._shapes(positions)}; got none"
             )
-        scale = own + self._spread(log_variance.to(own.dtype), positions)
+        head = self._spread(log_variance.to(own.dtype), positions)
+        scale = own + head if self.heads == "product" else torch.logaddexp(own, head)
         check_log_scale(scale.detach(), "log_variance, with the quantizer's own added,")
         return scale
 
@@ -170,4 +209,6 @@ class GaussianQuantizer(StochasticQuantizer):
         return " or ".join(str(shape) for shape in self._accepted(positions) if shape is not None)
 
     def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, variance={self.variance!r}"
+        offset = f", variance_offset={self.variance_offset:g}" if self.variance_offset else ""
+        heads = f", heads={self.heads!r}" if self.heads != "product" else ""
+        return f"{super().extra_repr()}, variance={self.variance!r}{offset}{heads}"

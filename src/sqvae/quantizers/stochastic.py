@@ -30,6 +30,7 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         dim: the dimension of a code, :math:`d_b`.
         dequantize: draw :math:`Z \sim p_\varphi(Z \mid \hat Z_q)` before quantizing, as the bound wants it, rather than
             quantize the encoding itself, as the paper trains.
+        codebook_scale: see :class:`~sqvae.quantizers.contract.CodebookQuantizer`.
         hard: in training, pass the drawn code itself to the decoder, and the relaxed sample's gradient back.
     """
 
@@ -40,9 +41,10 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         *,
         dequantize: bool = False,
         hard: bool = False,
+        codebook_scale: float = 1.0,
         channel_first: bool = False,
     ) -> None:
-        super().__init__(codebook_size, dim, channel_first=channel_first)
+        super().__init__(codebook_size, dim, codebook_scale=codebook_scale, channel_first=channel_first)
         self.dequantize = dequantize
         self.hard = hard
 

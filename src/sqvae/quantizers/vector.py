@@ -21,8 +21,16 @@ class DeterministicQuantizer(CodebookQuantizer, ABC):
     temperature is not used.
     """
 
-    def __init__(self, codebook_size: int, dim: int, *, commitment: float = 0.25, channel_first: bool = False) -> None:
-        super().__init__(codebook_size, dim, channel_first=channel_first)
+    def __init__(
+        self,
+        codebook_size: int,
+        dim: int,
+        *,
+        commitment: float = 0.25,
+        codebook_scale: float = 1.0,
+        channel_first: bool = False,
+    ) -> None:
+        super().__init__(codebook_size, dim, codebook_scale=codebook_scale, channel_first=channel_first)
         if not commitment >= 0:
             raise ValueError(f"commitment is a weight: expected at least 0, got {commitment}")
         self.commitment = commitment
@@ -69,6 +77,7 @@ class VectorQuantizer(DeterministicQuantizer):
         codebook_size: the number of codes, :math:`K`.
         dim: the dimension of a code, :math:`d_b`.
         commitment: :math:`\beta`.
+        codebook_scale: the standard deviation of the codes' numbers before training.
         channel_first: latent maps are (batch, dim, ...).
     """
 
@@ -98,6 +107,7 @@ class EMAVectorQuantizer(DeterministicQuantizer):
             `reset_below` of its use in those batches. None never does; the paper's variant takes 20.
         reset_below: the share of use under which a code is moved.
         reset_variance: how far beside, as the variance of a normal distribution.
+        codebook_scale: the standard deviation of the codes' numbers before training.
         channel_first: latent maps are (batch, dim, ...).
     """
 
@@ -116,9 +126,12 @@ class EMAVectorQuantizer(DeterministicQuantizer):
         reset_every: int | None = None,
         reset_below: float = 0.03,
         reset_variance: float = 0.01,
+        codebook_scale: float = 1.0,
         channel_first: bool = False,
     ) -> None:
-        super().__init__(codebook_size, dim, commitment=commitment, channel_first=channel_first)
+        super().__init__(
+            codebook_size, dim, commitment=commitment, codebook_scale=codebook_scale, channel_first=channel_first
+        )
         check_share(decay, "decay")
         check_share(reset_below, "reset_below")
         check_positive(reset_variance, "reset_variance")

@@ -1,9 +1,31 @@
 """Reports: records read into words, tables and pictures."""
 
+from sqvae.reports.atlas import save_atlas
+from sqvae.reports.codebook import save_distances, save_use
 from sqvae.reports.curves import save_curves
 from sqvae.reports.drawing import Drawings
 from sqvae.reports.grid import save_pairs
+from sqvae.reports.report import Claim, Picture, Report, html_page, markdown_page
 from sqvae.reports.results import results_page, rows_of
 from sqvae.reports.summary import Section, summarize
+from sqvae.reports.tables import Table, mean_and_deviation
 
-__all__ = ["Drawings", "Section", "results_page", "rows_of", "save_curves", "save_pairs", "summarize"]
+__all__ = [
+    "Claim",
+    "Drawings",
+    "Picture",
+    "Report",
+    "Section",
+    "Table",
+    "html_page",
+    "markdown_page",
+    "mean_and_deviation",
+    "results_page",
+    "rows_of",
+    "save_atlas",
+    "save_curves",
+    "save_distances",
+    "save_pairs",
+    "save_use",
+    "summarize",
+]

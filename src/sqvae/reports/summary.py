@@ -36,8 +36,9 @@ def summarize(
     shape: tuple[int, int, int],
     code_shape: tuple[int, ...],
     parameters: int,
-    fingerprint: str,
+    fingerprint: str | None,
     steps: int,
+    plots: Sequence[str] = (),
 ) -> list[Section]:
     """What a run is, how it trained and which codes it uses.
 
@@ -46,8 +47,9 @@ def summarize(
         shape: (C, H, W) of the pictures.
         code_shape: of a picture's codes.
         parameters: how many numbers are trained.
-        fingerprint: of the weights in use.
+        fingerprint: of the weights in use; None before the first checkpoint.
         steps: done so far.
+        plots: what was drawn and what was not, in lines that stand with the files.
     """
     records = read_records(folder.log)
     size = experiment["quantizer"]["codebook_size"] if experiment["quantizer"]["name"] != "gaussian-latent" else 0
@@ -57,7 +59,7 @@ def summarize(
         Section("Self-annealing", _annealing(records, size)),
         Section("Codes", _codes(records, size)),
         Section("Warnings", tuple(record["message"] for record in records if record["kind"] == "warning") or ("none",)),
-        Section("Files", _files(folder)),
+        Section("Files", (*_files(folder), *plots)),
     ]
 
 
@@ -66,7 +68,7 @@ def _what(
     shape: tuple[int, int, int],
     code_shape: tuple[int, ...],
     parameters: int,
-    fingerprint: str,
+    fingerprint: str | None,
     size: int,
 ) -> tuple[str, ...]:
     quantizer = experiment["quantizer"]
@@ -84,8 +86,10 @@ def _what(
             f"{pixels:,}{saved}",
         ]
     else:
-        lines.append(f"{colour} pictures of {height}x{width}, {quantizer['dim']} dimensions a position")
-    return (*lines, f"{parameters:,} trained numbers; fingerprint {fingerprint}")
+        positions = f" at each of {'x'.join(map(str, code_shape))} positions" if code_shape else ""
+        lines.append(f"a {colour} picture of {height}x{width} becomes {quantizer['dim']} numbers{positions}")
+    mark = "no checkpoint yet" if fingerprint is None else f"fingerprint {fingerprint}"
+    return (*lines, f"{parameters:,} trained numbers; {mark}")
 
 
 def _how(

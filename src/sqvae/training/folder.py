@@ -22,6 +22,7 @@ class RunFolder:
         RUN/tensorboard       the same for TensorBoard
         RUN/pictures          reconstructions, as training goes on
         RUN/curves.png        self-annealing
+        RUN/inspection        plots of the codebook, when they are asked for
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -34,6 +35,7 @@ class RunFolder:
         self.tensorboard = self.path / "tensorboard"
         self.pictures = self.path / "pictures"
         self.curves = self.path / "curves.png"
+        self.inspection = self.path / "inspection"
 
     def __str__(self) -> str:
         return str(self.path)

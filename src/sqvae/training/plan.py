@@ -29,8 +29,10 @@ class Plan:
     where the loss is its logarithm."""
     temperature_decay: float = 1e-5
     """The relaxation's temperature is exp(-decay * step),"""
+    temperature_end: float | None = None
+    """or, where this is given, falls as evenly from 1 to this over the whole run, however long it is,"""
     temperature_minimum: float = 1e-6
-    """and never less than this."""
+    """and is never less than this."""
     clip: float | None = None
     """The largest norm of the gradient; None leaves it as it is."""
     precision: Precision = "no"
@@ -51,6 +53,10 @@ class Plan:
         for name in ("learning_rate", "temperature_minimum", "checkpoint_minutes"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"training.{name} must be finite and > 0, got {getattr(self, name)}")
+        if self.temperature_end is not None and not 0 < self.temperature_end <= 1:
+            raise ValueError(
+                f"training.temperature_end must lie between 0 and 1, or be none; got {self.temperature_end}"
+            )
         for name in ("passes_per_epoch", "clip", "threads"):
             value = getattr(self, name)
             if value is not None and not value > 0:

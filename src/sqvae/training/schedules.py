@@ -14,6 +14,13 @@ def temperature(step: int, decay: float, minimum: float) -> float:
     return max(math.exp(-decay * step), minimum)
 
 
+def temperature_decay(plan: Plan, steps: int) -> float:
+    r"""The plan's :math:`\lambda`; or where it says how the temperature ends, :math:`-\log \tau_{end} / T`."""
+    if plan.temperature_end is None:
+        return plan.temperature_decay
+    return -math.log(plan.temperature_end) / steps
+
+
 class Schedule(ABC):
     """A learning rate that follows the step, or what validation says."""
 

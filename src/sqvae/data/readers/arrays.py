@@ -50,11 +50,14 @@ class _Layout:
             return
         lowest, highest, unknown = np.inf, -np.inf, False
         for row in rows:
-            lowest, highest = min(lowest, float(np.nanmin(row))), max(highest, float(np.nanmax(row)))
-            unknown = unknown or bool(np.isnan(row).any())
+            known = row[~np.isnan(row)]
+            unknown = unknown or known.size < row.size
+            if known.size:
+                lowest, highest = min(lowest, float(known.min())), max(highest, float(known.max()))
         if unknown or lowest < 0 or highest > 1:
+            span = f"in [{lowest:g}, {highest:g}]{' and NaN' if unknown else ''}"
             raise ValueError(
-                f"{self.name} holds real numbers in [{lowest:g}, {highest:g}]{' and NaN' if unknown else ''}, "
+                f"{self.name} holds real numbers {span if lowest <= highest else 'that are all NaN'}, "
                 "but they must lie in [0, 1]: scale them, or save pictures as uint8"
             )
 

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from sqvae.data.collection import Found, Part, PictureFiles, Reader
 from sqvae.data.decoding import EXTENSIONS, is_picture_name
-from sqvae.data.wording import counted, listed
+from sqvae.data.wording import counted, listed, unreadable
 
 SPLIT_NAMES: dict[str, Part] = {
     "train": "train",
@@ -130,7 +130,7 @@ def _open(folder: Path) -> Found:
     listing.check(folder)
     notes = list(listing.notes())
     if closed:
-        notes.append(f"{counted(len(closed), 'folder')} can't be read and left out: {listed(closed, 3)}")
+        notes.append(f"{unreadable(len(closed), 'folder')}: {listed(closed, 3)}")
     collections = {part: PictureFiles.in_folder(folder, pictures) for part, pictures in listing.parts().items()}
     return Found(collections, notes=tuple(notes))
 

@@ -1,0 +1,215 @@
+"""What the codes of a trained model stand for, seen on pictures."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from sqvae.data import Pictures, Progress
+from sqvae.experiment.evaluation import as_input
+from sqvae.experiment.tokenizer import Tokenizer
+
+COMPARED = 1024
+"""How many codes a matrix of distances has at most."""
+
+AT_ONCE = 2**22
+"""Numbers in a temporary tensor, so that memory does not grow with codes or pictures."""
+
+
+@dataclass(frozen=True)
+class CodeAtlas:
+    """Where a set of pictures takes each code, and what is seen there.
+
+    A patch is the square of pixels that one position of the latent map covers, with as much again on each side.
+    """
+
+    counts: Tensor = field(repr=False)
+    """(K,): how often each code was taken."""
+    codes: Tensor
+    """(n,): the codes that the rest is about, the most used first."""
+    seen: Tensor = field(repr=False)
+    """(n, C, P, P), in [0, 1]: the mean of the patches where a code was taken. What lies outside of the pictures does
+    not count, and is nan where nothing does."""
+    drawn: Tensor = field(repr=False)
+    """(n, C, P, P), in [0, 1]: the patch in the centre of what a map filled with a code decodes to; nan outside."""
+    places: Tensor = field(repr=False)
+    """(n, h, w): how often a code was taken at each position."""
+    stride: int
+    """The side of the square that a position covers."""
+    pictures: int
+    """How many were looked at,"""
+    available: int
+    """of how many."""
+
+    @property
+    def margin(self) -> int:
+        """How far a patch reaches beyond the position's own square."""
+        return (self.seen.shape[-1] - self.stride) // 2
+
+
+def code_atlas(
+    tokenizer: Tokenizer,
+    pictures: Pictures,
+    *,
+    codes: int = 64,
+    at_most: int = 2000,
+    batch_size: int = 64,
+    progress: Progress | None = None,
+) -> CodeAtlas:
+    """Look at pictures code by code.
+
+    They are encoded twice: first to see which codes are used most, then to add up what is seen where those are taken.
+    So nothing is kept but the sums.
+
+    Arguments:
+        codes: how many codes to look at, of those used most.
+        at_most: how many pictures to look at; they are taken evenly from the whole set, which may be sorted.
+        progress: called with what is being done, how many pictures are done and how many there are.
+    """
+    number = min(at_most, len(pictures))
+    counts = torch.zeros(tokenizer.codebook_size, dtype=torch.int64)
+    for _, taken in _encoded(tokenizer, pictures, number, batch_size, "counting codes", progress):
+        counts += torch.bincount(taken.flatten(), minlength=len(counts))
+    chosen = counts.sort(descending=True, stable=True).indices[:codes]
+
+    channels, height, width = pictures.shape
+    rows, columns = map_size(tokenizer)
+    stride = height // rows
+    sums = torch.zeros(len(chosen), channels, 3 * stride, 3 * stride, dtype=torch.int64)  # exact, in whatever order
+    places = torch.zeros(len(chosen), rows, columns, dtype=torch.int64)
+    rank = torch.full((len(counts),), -1)
+    rank[chosen] = torch.arange(len(chosen))
+    for batch, taken in _encoded(tokenizer, pictures, number, batch_size, "looking at codes", progress):
+        ranks = rank[taken]
+        _add_patches(sums, _patches(batch, stride), ranks)
+        places += _place_counts(ranks, len(chosen))
+    inside = _patches(torch.ones(1, 1, height, width, dtype=torch.uint8), stride)[0, :, :, 0]  # (h, w, P, P)
+    visible = torch.einsum("nhw,hwpq->npq", places.double(), inside.double()).unsqueeze(1)
+    return CodeAtlas(
+        counts=counts,
+        codes=chosen,
+        seen=(sums / (255 * visible)).float(),  # 0 / 0 is nan, as it should be
+        drawn=_drawn_alone(tokenizer, chosen, (rows, columns), stride, batch_size),
+        places=places,
+        stride=stride,
+        pictures=number,
+        available=len(pictures),
+    )
+
+
+def map_size(tokenizer: Tokenizer) -> tuple[int, ...]:
+    """(h, w) of a picture's latent map; () where the latent is one vector."""
+    with torch.inference_mode():
+        z = tokenizer.model.encoder(torch.zeros(1, *tokenizer.shape, device=tokenizer.device))
+    return tuple((z if isinstance(z, Tensor) else z[0]).shape[2:])
+
+
+@dataclass(frozen=True)
+class CodeDistances:
+    """How far codes are from each other, as the quantizer sees them."""
+
+    codes: Tensor
+    """(n,): the codes that are compared, the most used first."""
+    matrix: Tensor = field(repr=False)
+    """(n, n): the distances between them."""
+    nearest: Tensor = field(repr=False)
+    """(n,): of each to the nearest of all K codes but itself; empty where it is the only one."""
+    directions: bool
+    """Whether directions are compared, by 1 - cosine."""
+    scale: float | None
+    """The distance that quantization blurs: the standard deviation of its noise, or one over its concentration. None
+    where quantization is not stochastic, or needs pictures to tell."""
+
+
+@torch.no_grad()
+def code_distances(
+    tokenizer: Tokenizer, *, counts: Tensor | None = None, pictures: Pictures | None = None, at_most: int = COMPARED
+) -> CodeDistances:
+    """Compare codes with each other.
+
+    Arguments:
+        counts: (K,), how often each was used, if that is known: where there are too many codes, the most used count.
+        pictures: some from which the noise of the quantization is told, where it depends on them.
+        at_most: how many codes to compare.
+    """
+    size, quantizer = tokenizer.codebook_size, tokenizer.model.quantizer
+    everything = torch.arange(size)
+    order = everything if counts is None else counts.sort(descending=True, stable=True).indices
+    vectors = quantizer.decode(everything.to(tokenizer.device), channel_first=False).double().cpu()
+    directions, scale = _blur(tokenizer, pictures)
+    chosen = order[:at_most]
+    nearest = torch.empty(len(chosen) if size > 1 else 0, dtype=torch.float64)
+    for some in torch.arange(len(nearest)).split(max(1, AT_ONCE // size)):
+        distances = _distances(vectors[chosen[some]], vectors, directions)
+        distances[torch.arange(len(some)), chosen[some]] = torch.inf
+        nearest[some] = distances.amin(-1)
+    return CodeDistances(chosen, _distances(vectors[chosen], vectors[chosen], directions), nearest, directions, scale)
+
+
+def _distances(some: Tensor, others: Tensor, directions: bool) -> Tensor:  # (n, d), (m, d) -> (n, m)
+    if directions:
+        return (1 - some @ others.T).clamp_min(0)
+    centre = others.mean(0)  # distances stay, and products lose fewer digits
+    return torch.cdist(some - centre, others - centre)
+
+
+def _blur(tokenizer: Tokenizer, pictures: Pictures | None) -> tuple[bool, float | None]:
+    """Whether the quantizer compares directions, and the distance that its noise has."""
+    if pictures is not None:
+        x = as_input(pictures.take(range(min(64, len(pictures)))), tokenizer.device)
+    else:
+        x = torch.zeros(1, *tokenizer.shape, device=tokenizer.device)
+    quantized = tokenizer.model(x).quantized
+    if quantized.concentration is not None:
+        return True, 1 / float(quantized.concentration)
+    if quantized.variance is None or (pictures is None and tokenizer.model.quantizer.needs_log_variance):
+        return False, None
+    return False, float(quantized.variance.mean().sqrt())
+
+
+def _encoded(
+    tokenizer: Tokenizer, pictures: Pictures, number: int, batch_size: int, what: str, progress: Progress | None
+) -> Iterator[tuple[Tensor, Tensor]]:  # uint8 (batch, C, H, W), (batch, h, w)
+    chosen = torch.arange(number) * len(pictures) // number
+    for start in range(0, number, batch_size):
+        batch = pictures.take(chosen[start : start + batch_size])
+        yield batch, tokenizer.encode(batch).cpu()
+        if progress is not None:
+            progress(what, min(start + batch_size, number), number)
+
+
+def _patches(pictures: Tensor, stride: int) -> Tensor:  # (batch, C, H, W) -> (batch, h, w, C, P, P)
+    """The patch around each position, without a copy, with 0 outside of the picture."""
+    side = 3 * stride
+    padded = pad(pictures, (stride, stride, stride, stride))
+    return padded.unfold(2, side, stride).unfold(3, side, stride).permute(0, 2, 3, 1, 4, 5)
+
+
+def _add_patches(sums: Tensor, patches: Tensor, ranks: Tensor) -> None:
+    """Add each patch to the sum of its rank: (n, C, P, P), (batch, h, w, C, P, P), (batch, h, w)."""
+    for some in (ranks >= 0).nonzero().split(max(1, AT_ONCE // sums[0].numel())):
+        where = tuple(some.T)
+        sums.index_add_(0, ranks[where], patches[where].to(sums.dtype))
+
+
+def _place_counts(ranks: Tensor, number: int) -> Tensor:  # (batch, h, w) -> (n, h, w)
+    """How often each rank occurs at each position."""
+    rows, columns = ranks.shape[1:]
+    places = torch.arange(rows * columns).view(rows, columns)
+    numbered = (ranks * (rows * columns) + places)[ranks >= 0]
+    return torch.bincount(numbered, minlength=number * rows * columns).view(number, rows, columns)
+
+
+def _drawn_alone(
+    tokenizer: Tokenizer, codes: Tensor, size: tuple[int, int], stride: int, batch_size: int
+) -> Tensor:  # (n,) -> (n, C, P, P)
+    """What the decoder draws in the centre of a map that holds one code only."""
+    top, left = (side // 2 * stride for side in size)
+    drawn = []
+    for some in codes.split(batch_size):
+        pictures = tokenizer.decode(some.view(-1, 1, 1).expand(-1, *size)).cpu()
+        padded = pad(pictures, (stride, stride, stride, stride), value=torch.nan)
+        drawn.append(padded[:, :, top : top + 3 * stride, left : left + 3 * stride])
+    return torch.cat(drawn)

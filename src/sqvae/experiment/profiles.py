@@ -1,0 +1,74 @@
+"""The paper as it is printed, or what its authors' own code does: sets of settings by name."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from sqvae.data import DATASETS
+from sqvae.experiment.configuration import WITH_HEAD, Experiment, NetworkSettings, QuantizerSettings, check_name
+
+PRINTED_BLOCKS = 6
+"""ResBlocks of the paper's networks for Fashion-MNIST, CIFAR10 and CelebA."""
+
+SMALL_SIDE = 32
+"""Pictures up to this side (Fashion-MNIST, CIFAR10) have fewer ResBlocks in the authors' code; CelebA has as many."""
+
+SMALL_BLOCKS = 2
+"""So many."""
+
+
+def paper(experiment: Experiment) -> Experiment:
+    """The paper as it is printed: every recipe's own settings."""
+    return experiment
+
+
+def official(experiment: Experiment) -> Experiment:
+    """What the authors' code does and the paper does not print.
+
+    - Gaussian type I has the variance 1 + e^s; types II to IV have e^h + e^s.
+    - Networks of 6 ResBlocks for pictures of 28x28 and 32x32 have 2.
+    - Decoders have one ResBlock less than encoders.
+
+    What is set already (`quantizer.variance_offset`, `quantizer.heads`, `network.decoder_blocks`) stays. The objectives
+    of VQ-VAE are the same.
+    """
+    return replace(
+        experiment, network=_official_network(experiment), quantizer=_official_quantizer(experiment.quantizer)
+    )
+
+
+PROFILES: Mapping[str, Callable[[Experiment], Experiment]] = {"paper": paper, "official": official}
+"""Every profile by name; the first line of its docstring says what it is."""
+
+
+def with_profile(experiment: Experiment, name: str) -> Experiment:
+    """An experiment by a profile. The quantizer must be chosen before: a profile has settings for each."""
+    check_name(name, PROFILES, "the profile")
+    return PROFILES[name](experiment)
+
+
+def _official_quantizer(settings: QuantizerSettings) -> QuantizerSettings:
+    if settings.name == "gaussian-1" and settings.variance_offset is None:
+        return replace(settings, variance_offset=1.0)
+    if settings.name in WITH_HEAD and settings.heads is None:
+        return replace(settings, heads="sum")
+    return settings
+
+
+def _official_network(experiment: Experiment) -> NetworkSettings:
+    network = experiment.network
+    if network.blocks == PRINTED_BLOCKS and _is_small(experiment):
+        network = replace(network, blocks=SMALL_BLOCKS)
+    if network.decoder_blocks is None:
+        network = replace(network, decoder_blocks=max(0, network.blocks - 1))
+    return network
+
+
+def _is_small(experiment: Experiment) -> bool:
+    """Whether pictures are known to be small: by their size, or by the data set, which may lie in any folder."""
+    size = experiment.data.size
+    if size is None:
+        dataset = DATASETS.get(experiment.data.source) or DATASETS.get(experiment.recipe)
+        size = dataset.preprocessing.size if dataset is not None else None
+    if size is None:
+        return False
+    return (size if isinstance(size, int) else max(size)) <= SMALL_SIDE

@@ -1,0 +1,60 @@
+"""The models that the paper compares, each as what it changes in an experiment with Gaussian SQ-VAE (I)."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqvae.experiment import Experiment, override
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of a table, a line of a figure."""
+
+    label: str
+    settings: tuple[str, ...]
+    """What it changes, as `--set` takes it."""
+    colour: str
+    marker: str
+    stochastic: bool
+    """Whether codes are drawn in training."""
+
+    def applied(self, experiment: Experiment) -> Experiment:
+        """An experiment with this model."""
+        return override(experiment, self.settings)
+
+
+_SONNET = (
+    "likelihood.variance=fixed",
+    "likelihood.latent_terms=mean",
+    "training.learning_rate=3e-4",
+    "training.tolerance=1e-6",
+)
+"""VQ-VAE is trained as in the example that the paper's networks are from: squared error over the data's variance beside
+averaged latent terms. That loss is no logarithm, and small: an improvement of 1e-6 is 0.01% of it at its end."""
+
+METHODS: Mapping[str, Method] = {
+    "vae": Method("VAE", ("quantizer.name=gaussian-latent",), "tab:brown", "P", False),
+    "vq-vae": Method("VQ-VAE", ("quantizer.name=vq", *_SONNET), "tab:gray", "X", False),
+    "vq-vae-ema": Method("VQ-VAE (EMA)", ("quantizer.name=vq-ema", *_SONNET), "tab:orange", "s", False),
+    "vq-vae-ema-reset": Method(
+        "VQ-VAE (EMA + code reset)", ("quantizer.name=vq-ema-reset", *_SONNET), "tab:red", "D", False
+    ),
+    "vq-vae-ema-closed": Method(
+        "VQ-VAE (EMA), closed-form variance", ("quantizer.name=vq-ema",), "tab:olive", "v", False
+    ),
+    "fixed": Method("fixed quantization variance", ("quantizer.name=gaussian-fixed",), "tab:green", "^", True),
+    "sq-vae-1": Method("Gaussian SQ-VAE (I)", (), "tab:blue", "o", True),
+    "sq-vae-2": Method("Gaussian SQ-VAE (II)", ("quantizer.name=gaussian-2",), "tab:cyan", "o", True),
+    "sq-vae-3": Method("Gaussian SQ-VAE (III)", ("quantizer.name=gaussian-3",), "tab:purple", "o", True),
+    "sq-vae-4": Method("Gaussian SQ-VAE (IV)", ("quantizer.name=gaussian-4",), "tab:pink", "o", True),
+}
+"""Every model by the name that --only takes."""
+
+
+def vector_dimension(positions: int, codebook_size: int, bits: int = 32) -> int:
+    """The dimension of a VAE's latent vector that takes as many bits as the codes of a picture.
+
+    On CelebA, 16 x 16 positions of 9 bits are 72 numbers of 32.
+    """
+    return max(1, math.ceil(positions * math.log2(codebook_size) / bits))

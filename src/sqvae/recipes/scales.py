@@ -1,0 +1,55 @@
+"""How much of an experiment to carry out: all of it, enough to see the point, or enough to see that it works."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from sqvae.experiment import Experiment
+
+SHORT_EPOCHS = 5
+"""Of a short run,"""
+SHORT_EPOCHS_OF_LARGE = 3
+"""or of one whose pictures take the larger network, for colour."""
+
+SHORT_RATE = 2e-3
+"""Of a stochastic quantizer in a short run; twice the paper's. See `sqvae reproduce small-budget`."""
+SHORT_TEMPERATURE = 0.2
+"""Where the temperature ends in a short run, as it does after the paper's 100 epochs of 50,000 pictures."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A size of experiments."""
+
+    name: str
+    description: str
+    applied: Callable[[Experiment], Experiment]
+    """An experiment at this size."""
+
+
+def _as_it_is(experiment: Experiment) -> Experiment:
+    return experiment
+
+
+def short(experiment: Experiment, epochs: int | None = None) -> Experiment:
+    """The schedule for a small budget: the learning rate falls to 0, and with it the temperature."""
+    usual = SHORT_EPOCHS_OF_LARGE if experiment.network.mix else SHORT_EPOCHS
+    training = replace(experiment.training, epochs=epochs or usual, schedule="cosine")
+    if experiment.quantizer.name.startswith("gaussian-") and experiment.quantizer.name != "gaussian-latent":
+        training = replace(training, learning_rate=SHORT_RATE, temperature_end=SHORT_TEMPERATURE)
+    return replace(experiment, training=training)
+
+
+def _smoke(experiment: Experiment) -> Experiment:
+    return replace(
+        experiment,
+        network=replace(experiment.network, blocks=min(1, experiment.network.blocks)),
+        training=replace(experiment.training, epochs=2, passes_per_epoch=1, log_every=4),
+    )
+
+
+SCALES: Mapping[str, Scale] = {
+    "smoke": Scale("smoke", "small networks, made-up pictures: shows that everything works, and nothing else", _smoke),
+    "short": Scale("short", "a few epochs, and a schedule that suits them", short),
+    "paper": Scale("paper", "as the paper has it", _as_it_is),
+}
+"""Every scale by name."""

@@ -1,0 +1,47 @@
+"""Tables of numbers, for people: in Markdown, in HTML, in a terminal."""
+
+import html
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under a header."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+    """A sentence below."""
+
+    def markdown(self) -> str:
+        """The table as Markdown has it."""
+        lines = [f"**{self.title}**", "", _line(self.header), _line(["---"] * len(self.header))]
+        lines += [_line(row) for row in self.rows]
+        return "\n".join([*lines, "", self.note, ""] if self.note else [*lines, ""])
+
+    def html(self) -> str:
+        """The table as HTML has it."""
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in self.header)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>\n" for row in self.rows
+        )
+        note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
+        return (
+            f"<table><caption>{html.escape(self.title)}</caption>\n<thead><tr>{head}</tr></thead>\n"
+            f"<tbody>\n{body}</tbody></table>{note}\n"
+        )
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def mean_and_deviation(values: Sequence[float], digits: int = 2) -> str:
+    """`mean ± standard deviation` over seeds; the value alone where there is one, and a dash for none."""
+    if not values:
+        return "-"
+    mean = f"{statistics.fmean(values):.{digits}f}"
+    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.{digits}f}"
