@@ -336,7 +336,7 @@ def test_a_failure_that_we_did_not_expect_keeps_its_traceback(monkeypatch):
         main(["inspect", "x"])
 
 
-@pytest.mark.parametrize("quantizer", ["gaussian-1", "vq-ema"])
+@pytest.mark.parametrize("quantizer", ["gaussian-4", "vq-ema"])
 def test_several_processes_by_one_flag(quantizer, pictures):
     """Two processes train one run as one process would, and resume it; its files are those of any other run."""
     settings = [
@@ -344,6 +344,8 @@ def test_several_processes_by_one_flag(quantizer, pictures):
         *(part for text in EVERY_STEP for part in ("--set", text)),
         "--set",
         f"quantizer.name={quantizer}",
+        "--set",
+        "training.learning_rate=3e-3",  # three times the paper's: rounding errors grow as fast
     ]
     train = ["train", "--data", str(pictures), "--epochs", "1", *settings]
     assert main([*train, "--out", "one"]) == 0
