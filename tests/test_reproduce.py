@@ -2,17 +2,22 @@
 
 import json
 import math
+import os
 import re
+import shlex
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from runs import write_pictures
 from sqvae.cli import main
-from sqvae.experiment import Record
-from sqvae.recipes import ARTEFACTS, RECIPES, SCALES, Results, chosen, plan
+from sqvae.cli.reproduction import _Board
+from sqvae.experiment import Outcome, Record, Sweep, build_quantizer
+from sqvae.recipes import ARTEFACTS, RECIPES, SCALES, Results, chosen, plan, report
 from sqvae.recipes.methods import METHODS, vector_dimension
 from sqvae.reports import mean_and_deviation
 
@@ -34,7 +39,8 @@ def test_everything_has_a_smoke_version_that_draws_all_of_it(reproduced, name, c
         assert (reproduced / "records" / f"{one.name}.json").exists()
     numbers = json.loads((reproduced / f"{name}-smoke.json").read_text())
     if name.startswith("figure"):
-        assert page.count("data:image/svg+xml") >= 1
+        section = page[page.index(f'id="{name}-smoke"') :].partition("</section>")[0]
+        assert "data:image/svg+xml" in section
         with Image.open(reproduced / f"{name}-smoke.png") as picture:
             assert np.asarray(picture.convert("L")).std() > 10  # something is drawn
         assert (reproduced / f"{name}-smoke.svg").read_text().lstrip().startswith("<?xml")
@@ -77,12 +83,17 @@ def test_several_seeds_are_averaged(reproduced, capsys):
 
 def test_failures_are_told_at_the_end_and_the_rest_is_there(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SQVAE_DATA", str(tmp_path))  # where there is no data
-    code = main(["reproduce", "table-2", "--only", "sq-vae-1", "-o", str(tmp_path / "out")])
+    arguments = ["reproduce", "figure-2", "--only", "sq-vae-1", "-o", str(tmp_path / "out")]
+    assert main([*arguments, "--scale", "smoke"]) == 0
+    capsys.readouterr()
+    code = main([*arguments[:2], "table-2", *arguments[2:], "--scale", "short"])
     error = capsys.readouterr().err
     assert code == 1
+    assert "failed: mnist sq-vae-1" in error
     assert "failed: celeba sq-vae-1" in error
     assert "celeba is not in" in error
     assert "--data DIR" in error
+    assert main(["reproduce", "--no-run", "-o", str(tmp_path / "out")]) == 0  # what there was is there still
 
 
 @pytest.mark.parametrize(
@@ -94,6 +105,9 @@ def test_failures_are_told_at_the_end_and_the_rest_is_there(tmp_path, monkeypatc
         (["figure-5", "--data", "cifar10"], "it is about mnist, fashion-mnist, cifar10"),
         (["table-2", "--data", "nowhere"], "--data nowhere: there is no such folder"),
         (["--no-run"], "holds no record of a finished run yet"),
+        (["figure-3", "--no-run"], "the table or figure 'figure-3' is unknown"),
+        (["figure-5", "--only", "cifar10", "--only", "k=16"], "no run is all of cifar10, k=16"),
+        (["figure-2", "--only", "sq-vae1"], "(did you mean sq-vae-1?)"),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments, message, tmp_path, capsys):
@@ -133,7 +147,12 @@ def test_the_paper_s_schedule_is_the_paper_s():
     assert (theirs.likelihood.variance, theirs.likelihood.latent_terms) == ("fixed", "mean")
     stronger = of("figure-5", data="mnist", method="vq-vae-ema-closed", k="128", d="64")
     assert (stronger.likelihood.variance, stronger.likelihood.latent_terms) == ("closed_form", "sum")
-    assert of("figure-5", data="mnist", method="fixed", k="128", d="64").quantizer.initial_variance is None  # means 1
+    fixed = build_quantizer(of("figure-5", data="mnist", method="fixed", k="128", d="64").quantizer)
+    assert float(fixed.log_variance) == 0
+    assert "log_variance" not in dict(fixed.named_parameters())
+    reset = build_quantizer(of("figure-5", data="mnist", method="vq-vae-ema-reset", k="128", d="64").quantizer)
+    assert (reset.decay, reset.commitment, reset.reset_every) == (0.99, 0.25, 20)
+    assert (reset.reset_below, reset.reset_variance) == (0.03, 0.01)
     narrow = of("figure-5", data="fashion-mnist", method="sq-vae-1", k="256", d="16")
     assert (narrow.network.widths, narrow.network.blocks, narrow.quantizer.dim) == ((8, 16), 6, 16)
     assert of("table-2", method="sq-vae-3").training.epochs == 70
@@ -159,8 +178,21 @@ def record(**changes):
     values = {
         "name": "x",
         "tags": {},
-        "experiment": {"data": {"source": "mnist", "size": 28}, "training": {"epochs": 1}},
+        "experiment": {
+            "data": {"source": "mnist", "size": 28},
+            "quantizer": {"initial_variance": 10.0},
+            "training": {
+                "epochs": 1,
+                "passes_per_epoch": 1,
+                "batch_size": 32,
+                "learning_rate": 1e-3,
+                "schedule": "plateau",
+                "temperature_end": None,
+                "temperature_decay": 1e-5,
+            },
+        },
         "pictures": {"train": 1, "validation": 1, "test": 1},
+        "data_key": "k",
         "measures": {},
         "counts": [],
         "best_epoch": 1,
@@ -168,54 +200,177 @@ def record(**changes):
         "seconds": 1.0,
         "training": {"step": [0, 5, 10]},
         "validation": {},
-        "machine": {"processor": "p", "threads": "1"},
+        "machine": {"processor": "p", "accelerator": "none", "threads": "1"},
         "fingerprint": "f",
     }
     return Record(**{**values, **changes})
 
 
-def test_claims_are_decided_by_the_records(tmp_path):
+def verdicts(name, records, scale="short"):
+    made = report(name, ARTEFACTS[name], Results(SCALES[scale], None, records, 0, Path()))
+    return {claim.text: claim.holds for claim in made.claims}
+
+
+def sweep_records(own_use, own_error, methods=("vq-vae-ema", "vq-vae-ema-reset", "fixed")):
+    """Two points of a sweep of K; the second of SQ-VAE as given."""
+    records = []
+    for method in ("sq-vae-1", *methods):
+        for size in (16, 32):
+            use, error = (0.9 * size, 1 / size) if method == "sq-vae-1" else (0.5 * size, 2 / size)
+            if method == "sq-vae-1" and size == 32:
+                use, error = own_use, own_error
+            tags = {"data": "mnist", "method": method, "k": str(size), "d": "64", "seed": "0"}
+            curves = {"epoch": [1], "mse": [error], "perplexity": [use]}
+            records.append(record(tags=tags, measures={"perplexity": use, "mse": error}, validation=curves))
+    return records
+
+
+@pytest.mark.parametrize(
+    ("use", "error", "expected"),
+    [
+        (28.8, 1 / 32, [True, True, True, True]),
+        (10.0, 1 / 32, [False, True, False, True]),
+        (18.0, 1 / 32, [True, True, False, True]),
+        (28.8, 3 / 32, [True, False, True, False]),
+    ],
+)
+def test_claims_of_figure_5_are_decided_by_the_records(use, error, expected):
     """Perplexity and error of SQ-VAE at one K spoil what they should, and nothing else."""
-
-    def verdicts(use_at_32, error_at_32):
-        records = []
-        for method in ("sq-vae-1", "vq-vae-ema", "vq-vae-ema-reset", "fixed"):
-            for size in (16, 32):
-                own = method == "sq-vae-1"
-                use, error = (0.9 * size, 1 / size) if own else (0.5 * size, 2 / size)
-                if own and size == 32:
-                    use, error = use_at_32, error_at_32
-                tags = {"data": "mnist", "method": method, "k": str(size), "d": "64", "seed": "0"}
-                records.append(record(tags=tags, measures={"perplexity": use, "mse": error}))
-        report = ARTEFACTS["figure-5"].report(Results(SCALES["short"], 8, records, tmp_path))
-        return [claim.holds for claim in report.claims]
-
-    assert verdicts(28.8, 1 / 32) == [True, True, True, True]
-    assert verdicts(10.0, 1 / 32) == [False, True, False, True]
-    assert verdicts(18.0, 1 / 32) == [True, True, False, True]
-    assert verdicts(28.8, 3 / 32) == [True, False, True, False]
+    found = verdicts("figure-5", sweep_records(use, error))
+    assert list(found.values()) == expected
+    assert "the paper's baselines at K = 16, 32" in next(iter(found))
 
 
-def test_self_annealing_is_decided_by_the_curves(tmp_path):
-    def verdicts(trained_entropy, fixed_entropy):
-        curves = {"step": [0, 5, 10], "variance": [10, 5, 1], "decoder_variance": [1, 0.5, 0.1]}
-        measures = {"mse": 1.0, "perplexity": 3.0}
-        ours = record(
-            tags={"data": "mnist", "method": "sq-vae-1", "seed": "0"},
-            measures=measures,
-            training={**curves, "relative_variance": [10, 5, 1], "entropy_per_position": trained_entropy},
+def test_claims_say_what_they_compare():
+    found = list(verdicts("figure-5", sweep_records(28.8, 1 / 32, ("vq-vae-ema",))))
+    assert "higher perplexity than VQ-VAE (EMA) at K = 16, 32" in found[0]
+    every = ("vq-vae-ema", "vq-vae-ema-reset", "fixed", "vq-vae-ema-closed")
+    found = verdicts("figure-5", sweep_records(28.8, 3 / 32, every))
+    assert [holds for text, holds in found.items() if "closed-form" in text] == [True, False]
+
+
+def annealing_records(variance, relative, trained, fixed, fixed_error=2.0):
+    curves = {"step": [0, 5, 10], "variance": variance, "relative_variance": relative, "decoder_variance": [3, 2, 1]}
+    ours = record(
+        tags={"data": "mnist", "method": "sq-vae-1", "seed": "0"},
+        measures={"mse": 1.0, "perplexity": 3.0},
+        training={**curves, "entropy_per_position": trained},
+    )
+    theirs = record(
+        tags={"data": "mnist", "method": "fixed", "variance": "1", "seed": "0"},
+        measures={"mse": fixed_error, "perplexity": 3.0},
+        training={**curves, "entropy_per_position": fixed},
+    )
+    return [ours, theirs]
+
+
+FALLING = [9, 5, 1]
+
+
+@pytest.mark.parametrize(
+    ("curves", "expected"),
+    [
+        ((FALLING, FALLING, [4, 2, 1], [4, 4, 4]), [True, True, True, True, True, True]),
+        (([9, 9, 10], FALLING, [4, 2, 1], [4, 4, 4]), [False, True, True, True, True, True]),
+        ((FALLING, [1, 2, 3], [4, 2, 1], [4, 4, 4]), [True, False, True, True, True, True]),
+        ((FALLING, FALLING, [4, 4, 5], [4, 4, 4]), [True, True, True, False, False, True]),
+        ((FALLING, FALLING, [1, 0.5, 0.4], [4, 3, 2]), [True, True, True, True, False, True]),
+        ((FALLING, FALLING, [4, 2, 1], [4, 4, 4], 0.5), [True, True, True, True, True, False]),
+    ],
+)
+def test_claims_of_figure_2_are_decided_by_the_curves(curves, expected):
+    assert list(verdicts("figure-2", annealing_records(*curves)).values()) == expected
+
+
+def test_a_run_too_short_for_curves_does_not_spoil_the_report():
+    tags, measures = {"data": "mnist", "method": "sq-vae-1", "seed": "0"}, {"mse": 1.0, "perplexity": 2.0}
+    assert verdicts("figure-2", [record(tags=tags, measures=measures, training={})]) == {}
+
+
+def table_records(errors, pictures=None):
+    return [
+        record(
+            tags={"data": "celeba", "method": method, "k": "512", "d": "64", "seed": "0"},
+            measures={"mse": error},
+            pictures=pictures or {"train": 162_770, "validation": 19_867, "test": 19_962},
         )
-        fixed = record(
-            tags={"data": "mnist", "method": "fixed", "variance": "1", "seed": "0"},
-            measures={**measures, "mse": 2.0},
-            training={**curves, "entropy_per_position": fixed_entropy},
-        )
-        report = ARTEFACTS["figure-2"].report(Results(SCALES["short"], 2, [ours, fixed], tmp_path))
-        return [claim.holds for claim in report.claims]
+        for method, error in errors.items()
+    ]
 
-    assert verdicts([4, 2, 1], [4, 4, 4]) == [True, True, True, True, True]
-    assert verdicts([4, 4, 5], [4, 4, 4]) == [True, True, False, False, True]
-    assert verdicts([4, 2, 1], [4, 2, 0.5]) == [True, True, True, False, True]
+
+def test_claims_of_table_2_compare_the_paper_s_rows_and_the_stronger_baseline_apart():
+    errors = {"vq-vae-ema": 2.0, "sq-vae-1": 1.0, "sq-vae-4": 9.0}
+    assert list(verdicts("table-2", table_records(errors)).values()) == [True]
+    assert list(verdicts("table-2", table_records({**errors, "vq-vae-ema-closed": 0.5})).values()) == [True, False]
+    assert list(verdicts("table-2", table_records({**errors, "sq-vae-2": 3.0})).values()) == [False]
+
+
+def test_the_paper_s_numbers_stand_beside_celeba_s_alone():
+    def header(records):
+        results = Results(SCALES["paper"], None, records, 0, Path())
+        return report("table-2", ARTEFACTS["table-2"], results).tables[0].header
+
+    other = {"train": 9, "validation": 1, "test": 1}
+    assert "paper's MSE x 1000" in header(table_records({"sq-vae-1": 1.0}))
+    assert "paper's MSE x 1000" not in header(table_records({"sq-vae-1": 1.0}, other))
+
+
+def test_the_small_budget_s_choice_is_by_validation():
+    def budget(method, schedule, validation, test, use):
+        return record(
+            tags={"data": "mnist", "method": method, "schedule": schedule, "seed": "0"},
+            measures={"mse": test, "perplexity": use},
+            training={"entropy_per_position": [1.0]},
+            validation={"epoch": [1], "mse": [validation], "perplexity": [use]},
+        )
+
+    records = [
+        budget("sq-vae-1", "paper", 1.0, 5.0, 90.0),
+        budget("sq-vae-1", "cosine", 2.0, 1.0, 90.0),
+        budget("vq-vae-ema", "paper", 3.0, 4.0, 20.0),
+    ]
+    assert list(verdicts("small-budget", records).values()) == [False]  # 5.0, of the better validation, against 4.0
+    records[2] = budget("vq-vae-ema", "paper", 3.0, 6.0, 20.0)
+    assert list(verdicts("small-budget", records).values()) == [True]
+    records[2] = budget("vq-vae-ema", "paper", 3.0, 6.0, 95.0)
+    assert list(verdicts("small-budget", records).values()) == [False]
+
+
+def test_other_pictures_by_path_stay_on_the_page(tmp_path, capsys):
+    """Under their own name, beside those that the figure is about."""
+    source = write_pictures(tmp_path / "my <b>squares.npy", count=60, side=28)
+    arguments = ["reproduce", "figure-2", "--scale", "smoke", "--only", "sq-vae-1", "-o", str(tmp_path / "out")]
+    assert main([*arguments, "--data", str(source)]) == 0
+    assert main(arguments) == 0
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert 'id="figure-2-smoke"' in page
+    assert 'id="figure-2-smoke-my-b-squares.npy"' in page
+    assert "<b>" not in page
+    made = json.loads((tmp_path / "out" / "figure-2-smoke-my-b-squares.npy.json").read_text())
+    assert shlex.split(made["command"])[-2:] == ["--data", str(source)]
+
+
+def test_a_folder_of_sets_is_the_root_of_all_data(tmp_path, monkeypatch, capsys):
+    (tmp_path / "sets" / "mnist").mkdir(parents=True)
+    monkeypatch.setenv("SQVAE_DATA", "elsewhere")
+    arguments = ["reproduce", "figure-5", "--data", str(tmp_path / "sets"), "--dry-run", "-o", str(tmp_path / "out")]
+    assert main([*arguments, "--only", "mnist"]) == 0
+    assert os.environ["SQVAE_DATA"] == str(tmp_path / "sets")
+    assert main(arguments) == 1
+    assert "has no folder for cifar10: it must be called one of cifar10" in capsys.readouterr().err
+
+
+def test_what_a_failure_says_is_printed_as_it_is(capsys):
+    from sqvae.cli.reproduction import _words
+
+    planned = plan(ARTEFACTS["figure-2"], SCALES["smoke"], [0])[0]
+    outcome = Outcome(planned, "failed", reason="no [/such] thing [bold]")
+    assert _words(outcome) == "failed: no [/such] thing [bold]"
+    board = _Board(Sweep(Path("records"), Path("runs")), 1)
+    with board.progress:
+        board.started(planned)
+        board.ended(outcome)
+    assert board.done == 1
 
 
 def test_means_and_deviations():

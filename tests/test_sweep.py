@@ -12,9 +12,12 @@ from pathlib import Path
 import pytest
 
 from runs import tiny, weights_of, write_pictures
-from sqvae.experiment import Planned, Sweep, load_pictures, load_record
+from sqvae.experiment import Planned, Sweep, load_pictures, load_record, override
 from sqvae.experiment import train as train_run
 from sqvae.experiment.records import key_of
+from sqvae.recipes import ARTEFACTS, SCALES
+from sqvae.recipes import plan as plan_artefact
+from sqvae.training import read_records
 
 
 @pytest.fixture
@@ -40,7 +43,7 @@ def test_runs_are_recorded_as_they_would_be_alone(tmp_path, source):
     for one in planned:
         alone = train_run(one.experiment, tmp_path / "alone" / one.name, announce=lambda text: None)
         assert weights_of(alone.last) == weights_of(tmp_path / "runs" / one.name / "last")
-    record = load_record(tmp_path / "records", planned[1].name)
+    record = load_record(tmp_path / "records", planned[1])
     assert record.tags == {"data": "squares", "seed": "1"}
     assert record.validation["epoch"] == [1, 2, 3]
     assert len(record.training["mse"]) == len(record.training["step"]) > 3
@@ -83,31 +86,57 @@ def test_a_failed_run_is_told_of_and_does_not_end_the_others(tmp_path, source):
 
 
 def test_a_worker_that_is_killed_costs_one_run(tmp_path, source):
-    planned = plan(source, 0, 1, 2)
+    planned = plan(source, 0, 1, 2, epochs=40)
     killed = []
 
-    def kill(one):
-        if one.tags["seed"] == "1":
+    def kill():
+        log = tmp_path / "runs" / planned[1].name / "log.jsonl"
+        if not killed and log.exists() and log.stat().st_size > 2000:  # in the middle of it
             (worker,) = children(os.getpid())
             os.kill(worker, signal.SIGKILL)
             killed.append(worker)
 
-    outcomes = sweep_in(tmp_path, jobs=1).run(planned, on_start=kill)
-    assert len(killed) == 1
-    failed = [o for o in outcomes if o.state == "failed"]
-    assert len(failed) == 1
-    assert failed[0].reason == "its process ended by signal 9"
-    assert sum(o.state == "finished" for o in outcomes) == 2
+    sweep = sweep_in(tmp_path, jobs=1)
+    outcomes = sweep.run(planned, on_look=kill)
+    assert [outcome.state for outcome in outcomes] == ["finished", "failed", "finished"]
+    assert outcomes[1].reason.startswith("its process ended by signal 9")
+    (again,) = sweep.run(planned[1:2])
+    assert again.state == "finished"
 
+
+NOISY = """
+import os, runpy, threading, time
+def speak():
+    while True:
+        os.write(1, b"not JSON\\n")
+        time.sleep(0.05)
+threading.Thread(target=speak, daemon=True).start()
+runpy.run_module("sqvae.experiment.member", run_name="__main__")
+"""
+
+
+def test_what_libraries_print_does_not_disturb(tmp_path, source, monkeypatch):
+    """To the process's own standard output, before and during runs."""
+    popen = subprocess.Popen
+    monkeypatch.setattr(
+        "sqvae.experiment.sweep.subprocess.Popen",
+        lambda command, **options: popen([command[0], "-c", NOISY], **options),
+    )
+    outcomes = sweep_in(tmp_path, jobs=1).run(plan(source, 0, 1))
+    assert [outcome.state for outcome in outcomes] == ["finished", "finished"]
+    assert "not JSON" in (tmp_path / "runs" / "workers.log").read_text()
+
+
+LONG = {"epochs": 120, "checkpoint_minutes": 60.0}
 
 SCRIPT = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
-from test_sweep import plan, sweep_in
+from test_sweep import LONG, plan, sweep_in
 from sqvae.experiment import SweepStoppedError
 try:
-    sweep_in(Path({folder!r}), jobs=2).run(plan({source!r}, 0, 1, epochs=400, checkpoint_minutes=60.0))
+    sweep_in(Path({folder!r}), jobs=2).run(plan({source!r}, 0, 1, **LONG))
 except SweepStoppedError as stop:
     sys.exit(100 + stop.signal_number)
 """
@@ -117,9 +146,9 @@ except SweepStoppedError as stop:
 def test_an_interrupted_sweep_saves_leaves_nobody_behind_and_goes_on(tmp_path, source, number):
     script = SCRIPT.format(tests=str(Path(__file__).parent), folder=str(tmp_path), source=str(source))
     process = subprocess.Popen([sys.executable, "-c", script])
-    planned = plan(source, 0, 1, epochs=400, checkpoint_minutes=60.0)
+    planned = plan(source, 0, 1, **LONG)
     logs = [tmp_path / "runs" / one.name / "log.jsonl" for one in planned]
-    wait_until(lambda: all(log.exists() and len(log.read_text().splitlines()) > 20 for log in logs))
+    wait_until(lambda: all(log.exists() and len(log.read_text().splitlines()) > 5 for log in logs))
     workers = children(process.pid)
     assert len(workers) == 2
     process.send_signal(number)
@@ -127,8 +156,79 @@ def test_an_interrupted_sweep_saves_leaves_nobody_behind_and_goes_on(tmp_path, s
     wait_until(lambda: not any(alive(worker) for worker in workers))
     for one in planned:
         state = json.loads((tmp_path / "runs" / one.name / "last" / "training.json").read_text())
-        assert 0 < state["step"] < 400 * 9
-        assert load_record(tmp_path / "records", one.name) is None
+        assert 0 < state["step"] < 120 * 9
+        assert load_record(tmp_path / "records", one) is None
+    if number == signal.SIGKILL:
+        (outcome,) = sweep_in(tmp_path).run(planned[:1])
+        assert (outcome.state, outcome.record.steps) == ("finished", 120 * 9)
+        assert "trained in" not in (tmp_path / "runs" / f"{planned[0].name}.log").read_text()
+        times = [r["seconds"] for r in read_records(logs[0]) if r["kind"] == "step"]
+        assert times == sorted(times)  # the clock went on, so the run did
+        alone = train_run(planned[0].experiment, tmp_path / "alone", announce=lambda text: None)
+        assert weights_of(alone.last) == weights_of(tmp_path / "runs" / planned[0].name / "last")
+
+
+def test_a_folder_with_another_experiment_is_left_alone(tmp_path, source):
+    (planned,) = plan(source, 0)
+    train_run(tiny(source, epochs=1), tmp_path / "runs" / planned.name, announce=lambda text: None)
+    before = weights_of(tmp_path / "runs" / planned.name / "last")
+    (outcome,) = sweep_in(tmp_path).run([planned])
+    assert outcome.state == "failed"
+    assert "holds another experiment than the one that is planned" in outcome.reason
+    assert weights_of(tmp_path / "runs" / planned.name / "last") == before
+
+
+def test_a_record_of_another_experiment_does_not_count(tmp_path, source):
+    """A default that has changed since leaves the name as it was."""
+    (planned,) = plan(source, 0)
+    sweep = sweep_in(tmp_path)
+    sweep.run([planned])
+    path = tmp_path / "records" / f"{planned.name}.json"
+    content = json.loads(path.read_text())
+    content["experiment"]["training"]["batch_size"] += 1
+    path.write_text(json.dumps(content))
+    assert load_record(tmp_path / "records", planned) is None
+    assert sweep.run([planned])[0].state == "finished"
+
+
+def test_runs_get_their_share_of_the_threads(tmp_path, source, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    planned = plan(source, 0, threads=None)
+    (outcome,) = sweep_in(tmp_path, jobs=1, threads=2).run(planned)
+    assert outcome.record.machine["threads"] == "2"
+
+
+def test_each_worker_gets_one_of_the_devices_that_are_given(tmp_path, monkeypatch):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,7")
+    sweep = sweep_in(tmp_path)
+    assert sweep.jobs == 2
+    assert [sweep._environment(place)["CUDA_VISIBLE_DEVICES"] for place in range(3)] == ["5", "7", "5"]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "network.blocks=2",
+        "quantizer.codebook_size=17",
+        "quantizer.initial_variance=3",
+        "likelihood.variance=learned",
+        "data.crop=8",
+        "training.learning_rate=0.1",
+    ],
+)
+def test_the_word_for_an_experiment_changes_with_every_setting(source, setting):
+    assert key_of(override(tiny(source), [setting])) != key_of(tiny(source))
+
+
+def test_the_words_for_the_paper_s_runs_stay():
+    """Records that are kept would be lost with them."""
+    words = {
+        (one.tags["method"], key_of(one.experiment))
+        for one in plan_artefact(ARTEFACTS["figure-5"], SCALES["paper"], [0])
+        if (one.tags["data"], one.tags["k"], one.tags["d"]) == ("mnist", "128", "64")
+    }
+    assert {("sq-vae-1", "0606f92a"), ("vq-vae-ema", "b3fe9013")} <= words
 
 
 def test_the_word_for_an_experiment_changes_with_what_matters_only(source):
@@ -140,7 +240,7 @@ def test_the_word_for_an_experiment_changes_with_what_matters_only(source):
 
 
 def test_threads_are_shared_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr("sqvae.experiment.sweep.usable_cores", lambda: 8)
     assert [sweep_in(tmp_path, jobs=jobs).threads for jobs in (1, 2, 3, 8, 20)] == [8, 4, 2, 1, 1]
     assert (sweep_in(tmp_path).jobs, sweep_in(tmp_path).threads) == (8, 1)
 

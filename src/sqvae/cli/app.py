@@ -352,7 +352,7 @@ def reproduce(
         out=out,
         runs=runs or out / "runs",
         page=page or out / "results.md",
-    )
+    ).checked()
     if dry_run:
         for planned in planned_runs(request):
             console.out.print(planned.title, soft_wrap=True)

@@ -1,24 +1,33 @@
 """What `sqvae reproduce` puts together."""
 
+import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import typer
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.table import Table
 
 from sqvae.cli import console
-from sqvae.data import DATASETS, folder_of
-from sqvae.experiment import ConfigurationError, Outcome, Planned, Sweep, SweepStoppedError, check_name, load_record
-from sqvae.recipes import ARTEFACTS, SCALES, Results, Scale, chosen, plan
+from sqvae.data import DATASETS
+from sqvae.experiment import ConfigurationError, Outcome, Planned, Sweep, SweepStoppedError, check_name
+from sqvae.recipes import ARTEFACTS, SCALES, chosen, collect_all, plan, report, words
 from sqvae.reports import Report, html_page, markdown_page
-from sqvae.training import read_records, write_json
-
-MOST_SEEDS = 10
-"""So many seeds are looked for where records are read."""
+from sqvae.training import write_json
 
 TITLE = "SQ-VAE: results beside the paper's"
+
+INTRODUCTION = (
+    "Written by `sqvae reproduce` from the records of finished runs; do not edit. Errors and perplexities are of the "
+    "whole test set, with the likeliest codes of the best checkpoint by validation; ± is the standard deviation over "
+    "seeds. Each claim says whether these records bear it out."
+)
+
+TAIL = 65_536
+"""Bytes at the end of a log that hold its last record, whatever it is."""
 
 
 @dataclass(frozen=True)
@@ -35,41 +44,61 @@ class Request:
     runs: Path
     page: Path
 
+    def checked(self) -> "Request":
+        """The same, once it makes sense."""
+        for name in self.names:
+            check_name(name, ARTEFACTS, "the table or figure")
+        return self
+
 
 def planned_runs(request: Request) -> list[Planned]:
     """The runs that the tables and figures need, each once."""
     if not request.names:
         raise ConfigurationError(f"say what to reproduce: {', '.join(ARTEFACTS)}")
+    source = _source(request)
+    plans = {name: plan(ARTEFACTS[name], SCALES[request.scale], range(request.seeds), source) for name in request.names}
+    together = [one for every in plans.values() for one in every]
+    chosen(together, request.only)  # says so if there is no such row in any of them
     planned: dict[str, Planned] = {}
-    for name in request.names:
-        check_name(name, ARTEFACTS, "the table or figure")
-    source = _source(request.names, request.data)
-    for name in request.names:
-        every = plan(ARTEFACTS[name], SCALES[request.scale], range(request.seeds), source)
-        planned |= {one.name: one for one in chosen(every, request.only, ARTEFACTS[name].extra)}
+    for name, every in plans.items():
+        known = words(every)
+        # A word that only another one knows, such as k=128 beside a figure without K, leaves this one as it is.
+        only = [word for word in request.only if word in known]
+        if only or not request.only:
+            planned |= {one.name: one for one in chosen(every, only, ARTEFACTS[name].extra)}
+    if not planned:
+        raise ConfigurationError(f"no run is all of {', '.join(request.only)}; --dry-run lists the runs")
     return list(planned.values())
 
 
 def carry_out(request: Request) -> int:
     """Run what is missing, and write what came of it. The exit code is 1 if a run has failed."""
     planned = planned_runs(request)
+    request.page.parent.mkdir(parents=True, exist_ok=True)  # better now than after hours of training
     sweep = Sweep(request.out / "records", request.runs, jobs=request.jobs)
     failed = _carried_out(sweep, planned)
-    if len(failed) < len(planned):
-        write_reports(request)
     for outcome in failed:
         console.warning(f"failed: {outcome.planned.title}: {outcome.reason} (see {sweep.log_of(outcome.planned)})")
+    if len(failed) < len(planned):
+        write_reports(request)
     return 1 if failed else 0
 
 
 def write_reports(request: Request) -> None:
     """All that the records amount to, as drawings, pages and numbers; what was asked for is shown as well."""
-    source = _source(request.names, request.data) if request.names else None
-    reports = _all_reports(request.out, source)
-    if not reports:
+    found, strangers = collect_all(ARTEFACTS, request.out / "records")
+    if strangers:
+        console.warning(
+            f"{strangers} records in {request.out / 'records'} are damaged, or of runs as they are no longer planned: "
+            f"they are left out"
+        )
+    if not found:
         raise ConfigurationError(f"{request.out / 'records'} holds no record of a finished run yet")
-    for report in reports.values():
-        _write(report, request.out)
+    request.page.parent.mkdir(parents=True, exist_ok=True)
+    reports = {key: report(key[0], ARTEFACTS[key[0]], results) for key, results in found.items()}
+    for one in reports.values():
+        _write(one, request.out)
+    source = _source(request) if request.names else None
     for name in request.names:
         if (name, request.scale, source) in reports:
             _show(reports[name, request.scale, source])
@@ -77,31 +106,32 @@ def write_reports(request: Request) -> None:
     console.out.print(f"All of it on one page: {request.out / 'index.html'} and {request.page}", soft_wrap=True)
 
 
-def _source(names: Sequence[str], data: str | None) -> str | None:
-    """What --data means: a folder with a folder for each set, or a set by name or path in place of the only one."""
-    if data is None:
+def _source(request: Request) -> str | None:
+    """What --data means: a folder with a folder for each set, or a set by name or path in place of the only one.
+
+    The former becomes the root of all data, for this process and for those that it starts.
+    """
+    data = request.data
+    sets = sorted({name for artefact in request.names for name in ARTEFACTS[artefact].data})
+    if data is None or (sets == [data] and request.scale != "smoke"):
         return None
-    sets = sorted({name for artefact in names for name in ARTEFACTS[artefact].data})
-    if data in DATASETS:
+    if data in DATASETS or data.startswith("hf:"):
         return data
     if not Path(data).exists():
         raise ConfigurationError(f"--data {data}: there is no such folder, and no set of that name")
-    before = os.environ.get("SQVAE_DATA")
-    os.environ["SQVAE_DATA"] = data
-    try:
-        for name in sets:
-            folder_of(name)
-    except FileNotFoundError as missing:
-        if len(sets) > 1:
-            raise ConfigurationError(
-                f"--data {data} must have a folder for each of {', '.join(sets)}: {missing}"
-            ) from None
-    else:
+    named = [word for word in request.only if word in sets] or sets
+    there = {name for name, known in DATASETS.items() if any((Path(data) / place).is_dir() for place in known.folders)}
+    if request.scale == "smoke" and there:
+        raise ConfigurationError("--scale smoke takes made-up pictures: leave --data out, or name a single set by it")
+    if set(named) <= there:
+        os.environ["SQVAE_DATA"] = str(Path(data).resolve())
         return None
-    if before is None:
-        del os.environ["SQVAE_DATA"]
-    else:
-        os.environ["SQVAE_DATA"] = before
+    if there or len(sets) > 1:
+        absent = sorted(set(named) - there)[0]
+        raise ConfigurationError(
+            f"--data {data} has no folder for {absent}: it must be called one of {', '.join(DATASETS[absent].folders)} "
+            f"and hold {DATASETS[absent].layout}"
+        )
     return str(Path(data).resolve())
 
 
@@ -125,7 +155,6 @@ class _Board:
         self.sweep = sweep
         self.total = total
         self.done = 0
-        self.found = 0
         self.progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -136,10 +165,11 @@ class _Board:
         )
         self._all = self.progress.add_task("runs", total=total)
         self._running: dict[str, tuple[Planned, TaskID]] = {}
+        self._looks = 0
 
     def started(self, planned: Planned) -> None:
         epochs = planned.experiment.training.epochs
-        self._running[planned.name] = (planned, self.progress.add_task(f"  {planned.title}", total=epochs))
+        self._running[planned.name] = (planned, self.progress.add_task(f"  {escape(planned.title)}", total=epochs))
 
     def ended(self, outcome: Outcome) -> None:
         self.done += 1
@@ -147,18 +177,26 @@ class _Board:
         _, task = self._running.pop(outcome.planned.name, (None, None))
         if task is not None:
             self.progress.remove_task(task)
-        if outcome.state == "found":
-            self.found += 1
-            return
-        self.progress.console.print(
-            f"{self.done}/{self.total}  {outcome.planned.title}: {_words(outcome)}", soft_wrap=True
-        )
+        if outcome.state != "found":
+            line = f"{self.done}/{self.total}  {outcome.planned.title}: {_words(outcome)}"
+            self.progress.console.print(escape(line), soft_wrap=True)
 
     def look(self) -> None:
-        for planned, task in self._running.values():
-            if console.err.is_terminal:
-                records = read_records(self.sweep.folder_of(planned).log)
-                self.progress.update(task, completed=max((record["epoch"] for record in records), default=0))
+        self._looks += 1
+        if console.err.is_terminal and self._looks % 10 == 0:
+            for planned, task in self._running.values():
+                self.progress.update(task, completed=_epochs_done(self.sweep.folder_of(planned).log))
+
+
+def _epochs_done(log: Path) -> int:
+    """How far a run is, by the end of its log."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - TAIL))
+            lines = file.read().split(b"\n")[:-1]
+        return int(json.loads(lines[-1])["epoch"])
+    except (OSError, ValueError, IndexError):  # none yet, or just being written
+        return 0
 
 
 def _words(outcome: Outcome) -> str:
@@ -169,76 +207,42 @@ def _words(outcome: Outcome) -> str:
     return f"MSE x 1000 {1000 * record.measures['mse']:.3f}{use}, {record.seconds / 60:.1f} minutes"
 
 
-def _results(name: str, scale: Scale, out: Path, source: str | None) -> Results:
-    planned = plan(ARTEFACTS[name], scale, range(MOST_SEEDS), source)
-    loaded = (load_record(out / "records", one.name) for one in planned)
-    records = [record for record in loaded if record is not None]
-    seeds = {record.tags["seed"] for record in records}
-    rows = chosen([one for one in planned if one.tags["seed"] in seeds], [], ARTEFACTS[name].extra)
-    return Results(scale, max(len(rows), len(records)), records, out / "records")
-
-
-def _write(report: Report, out: Path) -> None:
+def _write(one: Report, out: Path) -> None:
     """A report's drawings, its text, and its numbers."""
     out.mkdir(parents=True, exist_ok=True)
-    for picture in report.pictures:
+    for picture in one.pictures:
         picture.save(out)
-    (out / f"{report.name}.md").write_text(report.markdown())
+    (out / f"{one.name}.md").write_text(one.markdown(), encoding="utf-8")
     numbers = {
-        "title": report.title,
-        "setting": report.setting,
-        "command": report.command,
-        "tables": [asdict(table) for table in report.tables],
-        "claims": [asdict(claim) for claim in report.claims],
+        "title": one.title,
+        "setting": one.setting,
+        "command": one.command,
+        "tables": [asdict(table) for table in one.tables],
+        "claims": [asdict(claim) for claim in one.claims],
+        "notes": list(one.notes),
     }
-    write_json(out / f"{report.name}.json", numbers)
+    write_json(out / f"{one.name}.json", numbers)
 
 
-def _show(report: Report) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    console.out.print(f"[bold]{escape(report.title)}[/]\n{escape(report.setting)}", soft_wrap=True)
-    for table in report.tables:
-        shown = Table(*table.header, title=table.title, title_justify="left")
+def _show(one: Report) -> None:
+    console.out.print(f"[bold]{escape(one.title)}[/]\n{escape(one.setting)}", soft_wrap=True)
+    for table in one.tables:
+        shown = Table(*map(escape, table.header), title=escape(table.title), title_justify="left")
         for row in table.rows:
-            shown.add_row(*row)
+            shown.add_row(*map(escape, row))
         console.out.print(shown)
-    for claim in report.claims:
+        if table.note:
+            console.out.print(escape(table.note), soft_wrap=True)
+    for claim in one.claims:
         colour = "green" if claim.holds else "red"
-        console.out.print(
-            f"- {escape(claim.text)}: [{colour}]{claim.verdict}[/] ({escape(claim.evidence)})", soft_wrap=True
-        )
-
-
-def _all_reports(out: Path, source: str | None) -> dict[tuple[str, str, str | None], Report]:
-    """What the records of a folder amount to: every table and figure, at every scale, on every set of pictures.
-
-    Arguments:
-        source: other pictures that may have been taken.
-    """
-    reports = {}
-    for name, artefact in ARTEFACTS.items():
-        others = dict.fromkeys((None, *DATASETS, source)) if len(artefact.data) == 1 else (None,)
-        for scale in SCALES.values():
-            for other in others:
-                if other not in artefact.data and (results := _results(name, scale, out, other)).records:
-                    reports[name, scale.name, other] = _sober(artefact.report(results), scale)
-    return reports
-
-
-def _sober(report: Report, scale: Scale) -> Report:
-    """A smoke run shows that everything works, and decides nothing."""
-    if scale.name != "smoke":
-        return report
-    return replace(report, claims=(), notes=("A smoke run: its numbers mean nothing.",))
+        sentence = f"- {escape(claim.text)}: [{colour}]{claim.verdict}[/] ({escape(claim.evidence)})"
+        console.out.print(sentence, soft_wrap=True)
+    for note in one.notes:
+        console.out.print(escape(note), soft_wrap=True)
 
 
 def _write_pages(reports: Sequence[Report], out: Path, page: Path) -> None:
-    introduction = (
-        "Written by `sqvae reproduce` from the records of finished runs; do not edit. Errors and perplexities are of "
-        "the whole test set, with the likeliest codes of the best checkpoint by validation."
-    )
-    (out / "index.html").write_text(html_page(TITLE, introduction.replace("`", ""), reports))
+    (out / "index.html").write_text(html_page(TITLE, INTRODUCTION.replace("`", ""), reports), encoding="utf-8")
     beside = os.path.relpath(out, page.parent)
-    page.write_text(markdown_page(TITLE, introduction, reports, "" if beside == "." else f"{beside}/"))
+    text = markdown_page(TITLE, INTRODUCTION, reports, "" if beside == "." else f"{beside}/")
+    page.write_text(text, encoding="utf-8")

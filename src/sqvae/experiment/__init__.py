@@ -10,11 +10,12 @@ from sqvae.experiment.configuration import (
     NetworkSettings,
     QuantizerSettings,
     check_name,
+    nearest,
     override,
 )
 from sqvae.experiment.evaluation import Evaluation, PictureTask, as_input, evaluate
 from sqvae.experiment.profiles import PROFILES, with_profile
-from sqvae.experiment.records import Planned, Record, load_pictures, load_record
+from sqvae.experiment.records import Planned, Record, load_pictures, load_record, load_records
 from sqvae.experiment.run import Prepared, new_model, prepare, read_experiment, resume, train
 from sqvae.experiment.sweep import Outcome, Sweep, SweepStoppedError
 from sqvae.experiment.tokenizer import Tokenizer, load
@@ -48,7 +49,9 @@ __all__ = [
     "load",
     "load_pictures",
     "load_record",
+    "load_records",
     "map_size",
+    "nearest",
     "new_model",
     "override",
     "prepare",

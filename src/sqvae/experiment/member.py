@@ -12,12 +12,11 @@ import sys
 import threading
 import traceback
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import replace
 from pathlib import Path
 
 from sqvae.experiment.configuration import Experiment, from_json
 from sqvae.experiment.evaluation import evaluate
-from sqvae.experiment.records import Planned, key_of, make_record, save_record
+from sqvae.experiment.records import Planned, fits, make_record, save_record
 from sqvae.experiment.run import prepare, read_experiment, resume, train
 from sqvae.experiment.tokenizer import load
 from sqvae.training import CheckpointError, RunFolder, TrainingStoppedError
@@ -27,7 +26,8 @@ def run_member(planned: Planned, folder: RunFolder, records: Path) -> None:
     """Train to the end, measure on the test set, and write the record."""
     if folder.config.exists():
         before, _ = read_experiment(folder)
-        _check_same(planned, before, folder)
+        if not fits(planned, before):
+            raise CheckpointError(f"{folder} holds another experiment than the one that is planned: move it away")
         resume(folder.path)
     else:
         train(planned.experiment, folder.path)
@@ -38,24 +38,10 @@ def run_member(planned: Planned, folder: RunFolder, records: Path) -> None:
         tokenizer.model, sets["test"], batch_size=planned.experiment.training.batch_size, sampled_bound=True
     )
     sizes = {name: len(pictures) for name, pictures in sets.items()}
-    record = make_record(planned, tokenizer.experiment, sizes, evaluation, folder.log, tokenizer.fingerprint)
-    save_record(records, record, evaluation.originals, evaluation.reconstructions)
-
-
-def _check_same(planned: Planned, before: Experiment, folder: RunFolder) -> None:
-    """Raise if a folder holds another experiment. What was left open has been decided there."""
-    if key_of(_reopened(before, planned.experiment)) != key_of(planned.experiment):
-        raise CheckpointError(f"{folder} holds another experiment than the one that is planned: move it away")
-
-
-def _reopened(before: Experiment, planned: Experiment) -> Experiment:
-    """An experiment with what the plan leaves open, and was decided from the data, open again."""
-    return replace(
-        before,
-        data=planned.data,
-        likelihood=replace(before.likelihood, initial_variance=planned.likelihood.initial_variance),
-        training=replace(before.training, passes_per_epoch=planned.training.passes_per_epoch),
+    record = make_record(
+        planned, tokenizer.experiment, sizes, prepared.data.key, evaluation, folder.log, tokenizer.fingerprint
     )
+    save_record(records, record, evaluation.originals, evaluation.reconstructions)
 
 
 def _stop_with_parent(orders: "queue.SimpleQueue[str]") -> None:
@@ -70,24 +56,28 @@ def _stop_with_parent(orders: "queue.SimpleQueue[str]") -> None:
 
 
 def carry_out(order: str) -> str:
-    """Do what a line of JSON asks for, and return why it failed, or nothing. Its folder's log has what it prints."""
+    """Do what a line of JSON asks for, and return why it failed, or nothing. What it prints goes to its log."""
     content = json.loads(order)
     planned = Planned(from_json(Experiment, content["experiment"]), content["tags"])
-    with Path(content["log"]).open("a") as log, redirect_stdout(log), redirect_stderr(log):
-        try:
-            run_member(planned, RunFolder(content["run"]), Path(content["records"]))
-        except TrainingStoppedError:
-            raise
-        except Exception as failure:
-            traceback.print_exc()
-            return f"{type(failure).__name__}: {failure}"
+    try:
+        with Path(content["log"]).open("a") as log, redirect_stdout(log), redirect_stderr(log):
+            try:
+                run_member(planned, RunFolder(content["run"]), Path(content["records"]))
+            except Exception:
+                traceback.print_exc()
+                raise
+    except TrainingStoppedError:
+        raise
+    except Exception as failure:
+        return f"{type(failure).__name__}: {failure}"
     return ""
 
 
 def main() -> int:
     """Carry out one order after the other, and answer each with a line of JSON."""
     orders: queue.SimpleQueue[str] = queue.SimpleQueue()
-    answers = sys.stdout
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # so that nothing but answers goes there, whoever prints
     _stop_with_parent(orders)
     while True:
         try:

@@ -5,8 +5,8 @@ import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from importlib.metadata import version
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from sqvae.experiment.configuration import Experiment, to_json
+from sqvae.experiment.configuration import Experiment, from_json, to_json
 from sqvae.experiment.evaluation import Evaluation
 from sqvae.training import read_json, read_records, write_json
 
@@ -90,6 +90,8 @@ class Record:
     """All settings, with what was decided from the data."""
     pictures: dict[str, int]
     """How many there were to train on, to validate on, and to test on."""
+    data_key: str
+    """Equal only for equal pictures."""
     measures: dict[str, float]
     """On the test set, of the best checkpoint by validation, with its likeliest codes."""
     counts: list[int]
@@ -117,6 +119,7 @@ def make_record(
     planned: Planned,
     experiment: Experiment,
     pictures: Mapping[str, int],
+    data_key: str,
     evaluation: Evaluation,
     log: Path,
     fingerprint: str,
@@ -136,6 +139,7 @@ def make_record(
         tags=dict(planned.tags),
         experiment=to_json(experiment),
         pictures=dict(pictures),
+        data_key=data_key,
         measures={name: _rounded(value) for name, value in evaluation.measures.items()},
         counts=list(evaluation.counts),
         best_epoch=best["epoch"],
@@ -155,9 +159,16 @@ def machine() -> dict[str, str]:
         "accelerator": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
         "threads": str(torch.get_num_threads()),
         "torch": torch.__version__,
-        "sqvae": version("sqvae"),
+        "sqvae": _version(),
         "python": platform.python_version(),
     }
+
+
+def _version() -> str:
+    try:
+        return version("sqvae")
+    except PackageNotFoundError:  # not installed, but on the path
+        return "unknown"
 
 
 def _processor() -> str:
@@ -209,28 +220,54 @@ def _row(pictures: Tensor) -> Tensor:  # (n, C, H, W) in [0, 1] -> uint8 (C, H, 
     return (pictures.clamp(0, 1) * 255).round().byte().permute(1, 2, 0, 3).flatten(2)
 
 
-def load_record(folder: Path, name: str) -> Record | None:
-    """The record of a finished run; None where it isn't finished, or its file is not whole."""
-    path = record_path(folder, name)
+def load_record(folder: Path, planned: Planned) -> Record | None:
+    """The record of a planned run; None where it isn't finished, its file is not whole, or it is of another run."""
+    record = _read(record_path(folder, planned.name))
+    return record if record is not None and fits(planned, from_json(Experiment, record.experiment)) else None
+
+
+def load_records(folder: Path) -> tuple[list[Record], list[Path]]:
+    """All records of a folder, and the files that are not whole or of another version."""
+    found = {path: _read(path) for path in sorted(folder.glob("*.json"))}
+    return [record for record in found.values() if record is not None], [path for path in found if found[path] is None]
+
+
+def _read(path: Path) -> Record | None:
     if not path.exists():
         return None
     try:
         content = read_json(path)
+        record = Record(**content)
+        from_json(Experiment, record.experiment)
     except Exception:  # a damaged record is one to make again
         return None
-    wanted = {entry.name for entry in fields(Record)}
-    return Record(**content) if set(content) == wanted and content["format"] == FORMAT else None
+    return record if record.format == FORMAT else None
+
+
+def fits(planned: Planned, carried_out: Experiment) -> bool:
+    """Whether an experiment with nothing left open is the planned one."""
+    return key_of(_reopened(carried_out, planned.experiment)) == key_of(planned.experiment)
+
+
+def _reopened(carried_out: Experiment, planned: Experiment) -> Experiment:
+    """An experiment with what the plan leaves open, and was decided from the data, open again."""
+    return replace(
+        carried_out,
+        data=replace(planned.data, source=carried_out.data.source),
+        likelihood=replace(carried_out.likelihood, initial_variance=planned.likelihood.initial_variance),
+        training=replace(carried_out.training, passes_per_epoch=planned.training.passes_per_epoch),
+    )
 
 
 def load_pictures(folder: Path, record: Record) -> tuple[Tensor, Tensor] | None:
     """A record's originals and reconstructions, uint8 (n, H, W, C) each; None where its picture is missing."""
-    path = picture_path(folder, record.name)
-    if not path.exists():
+    try:
+        with Image.open(picture_path(folder, record.name)) as image:
+            channels = len(image.getbands())
+            values = torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8)
+            grid = values.view(image.height, image.width, channels)
+    except OSError:  # missing, or damaged
         return None
-    with Image.open(path) as image:
-        channels = len(image.getbands())
-        values = torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8)
-        grid = values.view(image.height, image.width, channels)
     height, width = _shape(record)
     rows = grid.view(2, height, -1, width, channels).permute(0, 2, 1, 3, 4)
     return rows[0], rows[1]

@@ -22,9 +22,6 @@ from sqvae.training import RunFolder, StopSignals
 GRACE = 60.0
 """Seconds that runs have to save and end when the sweep is interrupted."""
 
-Answers: TypeAlias = "queue.SimpleQueue[tuple[int, str]]"
-"""The place of a worker, and why its run has failed: nothing where it hasn't."""
-
 State = Literal["found", "finished", "failed"]
 
 
@@ -40,38 +37,46 @@ class Outcome:
 
 
 class SweepStoppedError(Exception):
-    """A signal has ended a sweep; what was running has been saved."""
+    """A signal has ended a sweep; what was running has been asked to save."""
 
     def __init__(self, signal_number: int, running: int) -> None:
-        super().__init__(f"{running} runs were under way, and are saved")
+        super().__init__(f"{running} runs were under way, and have been asked to save")
         self.signal_number = signal_number
 
 
 class _Worker:
-    """A process that carries out one run after the other."""
+    """A process that carries out one run after the other, until one fails.
 
-    def __init__(self, place: int, environment: Mapping[str, str], answers: Answers) -> None:
+    Arguments:
+        answers: takes the worker and why its run has failed (nothing where it hasn't) after each run, and after its
+            end None for the latter.
+        log: what it says besides.
+    """
+
+    def __init__(self, environment: Mapping[str, str], answers: "Answers", log: Path) -> None:
         self.planned: Planned | None = None
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "sqvae.experiment.member"],
-            stdin=subprocess.PIPE,  # closes when this process ends in whatever way, and that ends the worker
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # each run has a log
-            env=dict(environment),
-            text=True,
-            start_new_session=True,  # or the terminal would send Ctrl-C as well
-        )
-        self._listener = threading.Thread(target=self._listen, args=(place, answers), daemon=True)
+        with log.open("ab") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "sqvae.experiment.member"],
+                stdin=subprocess.PIPE,  # closes when this process ends in whatever way, and that ends the worker
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=dict(environment),
+                text=True,
+                start_new_session=True,  # or the terminal would send Ctrl-C as well
+            )
+        self._listener = threading.Thread(target=self._listen, args=(answers,), daemon=True)
         self._listener.start()
 
-    def _listen(self, place: int, answers: Answers) -> None:
+    def _listen(self, answers: "Answers") -> None:
         assert self.process.stdout is not None
-        with self.process.stdout as lines:
-            for line in lines:
-                answers.put((place, json.loads(line)["failure"]))
-        code = self.process.wait()
-        how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
-        answers.put((place, f"its process ended {how}"))
+        try:
+            with self.process.stdout as lines:
+                for line in lines:
+                    with contextlib.suppress(ValueError):  # not an answer: something else that prints
+                        answers.put((self, str(json.loads(line)["failure"])))
+        finally:
+            answers.put((self, None))
 
     def order(self, planned: Planned, run: Path, log: Path, records: Path) -> None:
         self.planned = planned
@@ -82,13 +87,21 @@ class _Worker:
             self.process.stdin.write(line + "\n")
             self.process.stdin.flush()
 
-    def close(self) -> None:
-        """Let go of a process that has ended."""
-        self.process.wait()
+    def end(self, seconds: float = 0.0) -> str:
+        """Have the process ended, and say how that went; it has some time to save what it was at."""
+        self.process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(seconds)
+        self.process.kill()
+        code = self.process.wait()
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         self._listener.join()
+        return f"by signal {-code}" if code < 0 else f"with exit code {code}"
+
+
+Answers: TypeAlias = "queue.SimpleQueue[tuple[_Worker, str | None]]"
 
 
 class Sweep:
@@ -105,7 +118,7 @@ class Sweep:
         self.records = records
         self.runs = runs
         self.devices = torch.cuda.device_count()
-        cores = os.cpu_count() or 1
+        cores = usable_cores()
         self.jobs = jobs or self.devices or cores
         self.threads = threads or max(1, cores // self.jobs)
 
@@ -132,34 +145,36 @@ class Sweep:
 
         waiting: list[Planned] = []
         for one in planned:
-            record = load_record(self.records, one.name)
+            record = load_record(self.records, one)
             if record is None:
                 waiting.append(one)
             else:
                 told(Outcome(one, "found", record))
         answers: Answers = queue.SimpleQueue()
-        workers: dict[int, _Worker] = {}  # by the place that each takes up: a device, or some cores
-        with StopSignals() as signals, _ended(workers):
-            while waiting or any(worker.planned for worker in workers.values()):
+        places: dict[int, _Worker] = {}  # each takes up a device, or some cores
+        with StopSignals() as signals, _ended(places):
+            while waiting or any(worker.planned for worker in places.values()):
                 for place in range(self.jobs):
-                    if waiting and (place not in workers or workers[place].planned is None):
-                        if place not in workers:
-                            workers[place] = _Worker(place, self._environment(place), answers)
+                    if waiting and (place not in places or places[place].planned is None):
+                        if place not in places:
+                            places[place] = self._worker(place, answers)
                         on_start(waiting[0])
-                        self._order(workers[place], waiting.pop(0))
+                        self._order(places[place], waiting.pop(0))
                 with contextlib.suppress(queue.Empty):
-                    place, failure = answers.get(timeout=0.2)
-                    worker = workers[place]
-                    if worker.planned is not None:
-                        told(self._outcome(worker.planned, failure))
-                    worker.planned = None
-                    if worker.process.poll() is not None:
-                        workers.pop(place).close()
+                    worker, failure = answers.get(timeout=0.2)
+                    held = [place for place, one in places.items() if one is worker]  # none once it has been ended
+                    if held:
+                        if failure != "":  # what has failed once may have left something behind
+                            del places[held[0]]
+                            how = worker.end()
+                            failure = failure or f"its process ended {how} (see {self.worker_log})"
+                        if worker.planned is not None:
+                            told(self._outcome(worker.planned, failure))
+                        worker.planned = None
                 on_look()
                 if signals.received is not None:
-                    raise SweepStoppedError(
-                        int(signals.received), sum(worker.planned is not None for worker in workers.values())
-                    )
+                    running = sum(worker.planned is not None for worker in places.values())
+                    raise SweepStoppedError(int(signals.received), running)
         return outcomes
 
     def folder_of(self, planned: Planned) -> RunFolder:
@@ -170,18 +185,28 @@ class Sweep:
         """What a run has printed, with the traceback where it has failed."""
         return self.runs / f"{planned.name}.log"
 
-    def _order(self, worker: _Worker, planned: Planned) -> None:
+    @property
+    def worker_log(self) -> Path:
+        """What workers have said beside their runs, such as why one could not start."""
+        return self.runs / "workers.log"
+
+    def _worker(self, place: int, answers: Answers) -> _Worker:
         self.runs.mkdir(parents=True, exist_ok=True)
+        return _Worker(self._environment(place), answers, self.worker_log)
+
+    def _order(self, worker: _Worker, planned: Planned) -> None:
         worker.order(planned, self.folder_of(planned).path, self.log_of(planned), self.records)
 
     def _environment(self, place: int) -> dict[str, str]:
         environment = {**os.environ, "OMP_NUM_THREADS": str(self.threads)}
         if self.devices:
-            environment["CUDA_VISIBLE_DEVICES"] = str(place % self.devices)
+            visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+            names = visible.split(",") if visible else [str(number) for number in range(self.devices)]
+            environment["CUDA_VISIBLE_DEVICES"] = names[place % len(names)]
         return environment
 
     def _outcome(self, planned: Planned, failure: str) -> Outcome:
-        record = load_record(self.records, planned.name)
+        record = load_record(self.records, planned)
         if failure or record is None:
             return Outcome(planned, "failed", reason=failure or "it has left no record")
         return Outcome(planned, "finished", record)
@@ -194,10 +219,14 @@ def _ended(workers: Mapping[int, _Worker]) -> Iterator[None]:
         yield
     finally:
         for worker in workers.values():
-            worker.process.terminate()
+            worker.process.terminate()  # all at once, and then wait for each
         deadline = time.monotonic() + GRACE
         for worker in workers.values():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                worker.process.wait(max(0.1, deadline - time.monotonic()))
-            worker.process.kill()
-            worker.close()
+            worker.end(max(0.1, deadline - time.monotonic()))
+
+
+def usable_cores() -> int:
+    """How many cores this process may use: fewer than there are, in a container or under taskset."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

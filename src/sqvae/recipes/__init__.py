@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from sqvae.experiment import Experiment
-from sqvae.recipes.artefact import Artefact, Results, chosen, plan
+from sqvae.recipes.artefact import Artefact, Results, chosen, plan, report, words
+from sqvae.recipes.collection import MOST_SEEDS, collect, collect_all
 from sqvae.recipes.figure_2 import FIGURE_2
 from sqvae.recipes.figure_5 import FIGURE_5
 from sqvae.recipes.scales import SCALES, Scale, short
@@ -39,4 +40,18 @@ ARTEFACTS: Mapping[str, Artefact] = {
 }
 """Every table and figure by the name that `sqvae reproduce` takes."""
 
-__all__ = ["ARTEFACTS", "RECIPES", "SCALES", "Artefact", "Results", "Scale", "chosen", "plan"]
+__all__ = [
+    "ARTEFACTS",
+    "MOST_SEEDS",
+    "RECIPES",
+    "SCALES",
+    "Artefact",
+    "Results",
+    "Scale",
+    "chosen",
+    "collect",
+    "collect_all",
+    "plan",
+    "report",
+    "words",
+]

@@ -1,34 +1,45 @@
 """What every table and figure of the paper has: runs to be carried out, and a report of what came of them."""
 
+import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from sqvae.data import DATASETS
-from sqvae.experiment import ConfigurationError, DataSettings, Experiment, Planned, Record
+from sqvae.experiment import ConfigurationError, DataSettings, Experiment, Planned, Record, nearest
 from sqvae.recipes.methods import METHODS, vector_dimension
 from sqvae.recipes.scales import Scale
-from sqvae.reports import Report
+from sqvae.reports import Claim, Picture, Report, Table
 
 SMOKE_DATA = "shapes"
 """What smoke runs take in place of the real pictures."""
 
+ITSELF = ("data", "method")
+"""Kinds of tags that a person names by the tag alone; of others they say the kind as well, as in k=128."""
+
 
 @dataclass(frozen=True)
 class Results:
-    """Finished runs."""
+    """Finished runs of a table or a figure."""
 
     scale: Scale
-    planned: int
-    """How many there were to be."""
+    source: str | None
+    """Other pictures than those that it is about, if so."""
     records: Sequence[Record]
+    missing: int
+    """How many runs are not finished, of the rows and the seeds that are there."""
     folder: Path
-    """Where they are, with their pictures."""
+    """Where the records are, with their pictures."""
 
     @property
     def data(self) -> str:
         """The names of the sets that they are about."""
-        return " and ".join(dict.fromkeys(record.tags["data"] for record in self.records)) or "nothing yet"
+        if self.scale.name == "smoke" and self.source is None:
+            return "made-up pictures"
+        return ", ".join(dict.fromkeys(record.tags["data"] for record in self.records))
 
     def where(self, **tags: str) -> list[Record]:
         """Those with these tags."""
@@ -40,15 +51,28 @@ class Results:
 
 
 @dataclass(frozen=True)
+class Content:
+    """What is to be said of the results of a table or a figure."""
+
+    tables: Sequence[Table] = ()
+    drawings: Mapping[str, tuple[Figure, str]] | None = None
+    """By what is added to the report's name: a drawing and its caption."""
+    claims: Sequence[Claim] = ()
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
 class Artefact:
     """A table or a figure of the paper."""
 
+    heading: str
     title: str
+    """In one line, for those who choose."""
     data: tuple[str, ...]
     """The names of the sets that it is about."""
     plan: Callable[[Scale, str], list[tuple[Experiment, Mapping[str, str]]]]
     """For one of the sets: the experiments without their seeds, and the tags of each."""
-    report: Callable[[Results], Report]
+    content: Callable[[Results], Content]
     extra: tuple[str, ...] = ()
     """Methods that are carried out only where they are asked for by name."""
     own_schedule: bool = False
@@ -71,11 +95,16 @@ def plan(artefact: Artefact, scale: Scale, seeds: Sequence[int], data: str | Non
             sized = _with_vector_latent(_with_data(experiment, name, scale, data))
             if scale.name == "smoke" or not artefact.own_schedule:
                 sized = scale.applied(sized)
-            label = Path(data).name if data is not None else name
+            label = slug(Path(data).name) if data is not None else name
             for seed in seeds:
                 all_tags = {"data": label, **tags, "scale": scale.name, "seed": str(seed)}
                 planned.append(Planned(replace(sized, seed=seed), all_tags))
     return planned
+
+
+def slug(name: str) -> str:
+    """A name that may stand in a file's name, an address and a tag."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "data"
 
 
 def _with_data(experiment: Experiment, name: str, scale: Scale, data: str | None) -> Experiment:
@@ -94,7 +123,7 @@ def _with_data(experiment: Experiment, name: str, scale: Scale, data: str | None
 def _with_vector_latent(experiment: Experiment) -> Experiment:
     """A VAE gets one latent vector, which takes as many bits as the codes would; other models stay as they are."""
     quantizer, network = experiment.quantizer, experiment.network
-    if quantizer.name != "gaussian-latent":
+    if quantizer.is_discrete:
         return experiment
     size = experiment.data.size or DATASETS[experiment.data.source].preprocessing.size
     height, width = (size, size) if isinstance(size, int) else size or (0, 0)
@@ -110,28 +139,29 @@ def chosen(planned: Sequence[Planned], only: Sequence[str], extra: Sequence[str]
         only: such as ``sq-vae-1``, ``mnist`` or ``k=128``. Of two of a kind one must be there; of each kind one must.
         extra: methods that count only where they are named.
     """
-    known: dict[str, str] = {}
-    for one in planned:
-        for kind, tag in one.tags.items():
-            known[tag if kind in ("data", "method") else f"{kind}={tag}"] = kind
+    known = words(planned)
     wanted: dict[str, set[str]] = {}
     for word in only:
         if word not in known:
-            raise ConfigurationError(f"--only {word}: there is no such row; there is {', '.join(known)}")
+            raise ConfigurationError(
+                f"--only {word}: there is no such row{nearest(word, known)}; there is {', '.join(known)}"
+            )
         wanted.setdefault(known[word], set()).add(word.rpartition("=")[2])
     if "method" not in wanted:
         wanted["method"] = set(METHODS) - set(extra)
     return [one for one in planned if all(one.tags.get(kind) in tags for kind, tags in wanted.items())]
 
 
+def words(planned: Sequence[Planned]) -> dict[str, str]:
+    """What `--only` may name, and the kind of tag that each is."""
+    return {tag if kind in ITSELF else f"{kind}={tag}": kind for one in planned for kind, tag in one.tags.items()}
+
+
 def resized(experiment: Experiment, codebook_size: int, dim: int) -> Experiment:
-    """An experiment with K codes of d_b dimensions, and networks that go with them."""
+    """An experiment with K codes of d_b dimensions, and networks whose widths double towards them."""
     network = experiment.network
-    widths = (
-        (*(max(1, dim >> (len(network.widths) - 1 - at)) for at in range(len(network.widths) - 1)), dim)
-        if (network.widths is not None)
-        else None
-    )
+    halvings = len(network.widths or ())
+    widths = tuple(max(1, dim >> (halvings - 1 - depth)) for depth in range(halvings)) or None
     return replace(
         experiment,
         network=replace(network, widths=widths),
@@ -139,25 +169,101 @@ def resized(experiment: Experiment, codebook_size: int, dim: int) -> Experiment:
     )
 
 
-def setting_of(results: Results) -> str:
-    """On what, for how long, with which seeds, on which machine: in sentences."""
-    records = results.records
-    if not records:
-        return f"No run has finished yet, of {results.planned}."
-    schedules = sorted({_schedule(record) for record in records})
-    seeds = sorted({int(record.tags["seed"]) for record in records})
-    hours = sum(record.seconds for record in records) / 3600
-    machines = sorted({record.machine["processor"] for record in records})
-    threads = sorted({record.machine["threads"] for record in records})
-    missing = f" of {results.planned}" if results.planned > len(records) else ""
-    return (
-        f"Scale: {results.scale.name}. {len(records)}{missing} runs, {'; '.join(schedules)}; "
-        f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}; {hours:.1f} hours of training in all on "
-        f"{', '.join(machines)}, {', '.join(threads)} thread(s) a run."
+def report(name: str, artefact: Artefact, results: Results) -> Report:
+    """All that is to be said of a table or a figure.
+
+    Arguments:
+        name: by which it is asked for.
+    """
+    content = artefact.content(results)
+    stem = f"{name}-{results.scale.name}" + ("" if results.source is None else f"-{slug(results.data)}")
+    smoke = results.scale.name == "smoke"
+    notes = ["A smoke run: its numbers mean nothing."] if smoke else [*content.notes, *_differences(artefact, results)]
+    return Report(
+        name=stem,
+        title=f"{artefact.heading}: {results.data}, {results.scale.name}",
+        setting=_setting(results),
+        command=_command(name, results),
+        tables=[*content.tables, _what_was_run(results)],
+        pictures=[Picture(stem + end, *drawing) for end, drawing in (content.drawings or {}).items()],
+        claims=() if smoke else content.claims,
+        notes=notes,
     )
 
 
-def _schedule(record: Record) -> str:
-    data, epochs = Path(record.experiment["data"]["source"]).name, record.experiment["training"]["epochs"]
-    train, test = record.pictures["train"], record.pictures["test"]
-    return f"{data}: {epochs} epochs of {train:,} pictures ({record.steps:,} steps), tested on {test:,}"
+def _setting(results: Results) -> str:
+    records = results.records
+    hours = sum(record.seconds for record in records) / 3600
+    machines = sorted(
+        {
+            record.machine["processor"] if record.machine["accelerator"] == "none" else record.machine["accelerator"]
+            for record in records
+        }
+    )
+    threads = sorted({record.machine["threads"] for record in records})
+    missing = f"; {results.missing} more are not finished" if results.missing else ""
+    return (
+        f"{len(records)} runs{missing}. {hours:.1f} hours of training in all on {', '.join(machines)}, "
+        f"{' or '.join(threads)} thread(s) a run."
+    )
+
+
+def _command(name: str, results: Results) -> str:
+    seeds = 1 + max(int(record.tags["seed"]) for record in results.records)
+    parts = ["sqvae", "reproduce", name, "--scale", results.scale.name]
+    parts += ["--seeds", str(seeds)] if seeds > 1 else []
+    parts += ["--data", results.source] if results.source is not None else []
+    return shlex.join(parts)
+
+
+def _what_was_run(results: Results) -> Table:
+    """On which data, for how long, how fast, with which seeds."""
+    groups: dict[tuple[str, ...], list[Record]] = {}
+    for record in results.records:
+        plan_ = record.experiment["training"]
+        passes = f" x {plan_['passes_per_epoch']} passes" if plan_["passes_per_epoch"] not in (None, 1) else ""
+        key = (
+            Path(record.experiment["data"]["source"]).name,
+            f"{record.pictures['train']:,} / {record.pictures['validation']:,} / {record.pictures['test']:,}",
+            f"{plan_['epochs']}{passes} ({record.steps:,} steps of {plan_['batch_size']})",
+            f"{plan_['learning_rate']:g}, {plan_['schedule']}",
+            _temperature(record),
+        )
+        groups.setdefault(key, []).append(record)
+    rows = []
+    for (data, pictures, epochs, rate, temperature), records in groups.items():
+        models = ", ".join(dict.fromkeys(METHODS[record.tags["method"]].label for record in records))
+        seeds = ", ".join(sorted({record.tags["seed"] for record in records}))
+        rows.append([data, models, pictures, epochs, rate, temperature, seeds, str(len(records))])
+    header = ["data", "models", "train / validation / test", "epochs", "rate", "temperature", "seeds", "runs"]
+    return Table("What was run", header, rows)
+
+
+def _temperature(record: Record) -> str:
+    plan_ = record.experiment["training"]
+    if not METHODS[record.tags["method"]].stochastic:
+        return "-"
+    end = plan_["temperature_end"]
+    return f"1 to {end:g}" if end is not None else f"exp(-{plan_['temperature_decay']:g} t)"
+
+
+def _differences(artefact: Artefact, results: Results) -> list[str]:
+    """Where the results differ from the paper by what was done, and why."""
+    said = []
+    if results.scale.name == "short" and not artefact.own_schedule:
+        said.append(
+            "Differs from the paper: it trains for 100 epochs (on CelebA 70) at the rate 1e-3 (VQ-VAE 3e-4), halved "
+            "when validation stalls. A short run has a few epochs, over which the rate falls to 0, and for stochastic "
+            "quantization a temperature that ends lower than the paper's would after as few steps; small-budget shows "
+            "how that was chosen. All models take the same steps."
+        )
+    versions: dict[tuple[str, str], set[str]] = {}
+    for record in results.records:
+        data = record.experiment["data"]
+        versions.setdefault((data["source"], str(data["size"])), set()).add(record.data_key)
+    said += [
+        f"The pictures of {Path(source).name} have changed between these runs: they can't be compared."
+        for (source, _), keys in versions.items()
+        if len(keys) > 1
+    ]
+    return said

@@ -7,13 +7,14 @@ from itertools import pairwise
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 from sqvae.experiment import Experiment
-from sqvae.recipes.artefact import Artefact, Results, resized, setting_of
+from sqvae.recipes.artefact import Artefact, Content, Results, resized
 from sqvae.recipes.methods import METHODS
 from sqvae.recipes.scales import Scale
 from sqvae.recipes.vision import cifar10, fashion_mnist, mnist
-from sqvae.reports import Claim, Picture, Report, Table, mean_and_deviation
+from sqvae.reports import Claim, Table, mean_and_deviation
 
 ROWS = ("sq-vae-1", "vq-vae-ema", "vq-vae-ema-reset", "fixed")
 """The models that the paper compares."""
@@ -22,6 +23,9 @@ EXTRA = ("vq-vae", "vq-vae-ema-closed")
 """Models that it leaves out, for those who ask."""
 
 BASES = {"mnist": mnist, "fashion-mnist": fashion_mnist, "cifar10": cifar10}
+
+MODERATE = 256
+"""Up to this K, a run of any length is to use most codes."""
 
 
 @dataclass(frozen=True)
@@ -49,210 +53,246 @@ FULL = Grid(
 SMALL = Grid(sizes=dict.fromkeys(BASES, (8, 16)), dims=(8, 16), size=dict.fromkeys(BASES, 16), dim=16)
 
 
+@dataclass(frozen=True)
+class Axis:
+    """One of the two sweeps."""
+
+    name: str
+    fixed: str
+    """What is the same at all points, in words."""
+    points: Mapping[int, Mapping[str, str]]
+    """The tags of each point."""
+
+
 def _grid(scale: Scale) -> Grid:
     return SMALL if scale.name == "smoke" else FULL
 
 
+def _axes(grid: Grid, data: str) -> tuple[Axis, Axis]:
+    size, dim = grid.size[data], grid.dim
+    return (
+        Axis("K", f"d_b = {dim}", {k: {"k": str(k), "d": str(dim)} for k in grid.sizes[data]}),
+        Axis("d_b", f"K = {size}", {d: {"k": str(size), "d": str(d)} for d in grid.dims}),
+    )
+
+
 def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]:
-    grid = _grid(scale)
-    points = [(size, grid.dim) for size in grid.sizes[data]]
-    points += [(grid.size[data], dim) for dim in grid.dims if (grid.size[data], dim) not in points]
+    points = {
+        (int(tags["k"]), int(tags["d"])): None for axis in _axes(_grid(scale), data) for tags in axis.points.values()
+    }
     return [
-        (
-            METHODS[method].applied(resized(BASES[data](), size, dim)),
-            {"method": method, "k": str(size), "d": str(dim)},
-        )
-        for size, dim in points
+        (METHODS[method].applied(resized(BASES[data](), k, d)), {"method": method, "k": str(k), "d": str(d)})
+        for k, d in points
         for method in (*ROWS, *EXTRA)
     ]
 
 
-def _report(results: Results) -> Report:
+def _content(results: Results) -> Content:
     grid = _grid(results.scale)
     sets = [name for name in BASES if results.where(data=name)]
-    figure = Figure(figsize=(4.3 * max(1, len(sets)), 11), layout="constrained")
-    panels = figure.subplots(4, max(1, len(sets)), squeeze=False)
     tables: list[Table] = []
     claims: list[Claim] = []
-    for column, data in enumerate(sets):
-        title = data
-        by_size = {str(size): {"k": str(size), "d": str(grid.dim)} for size in grid.sizes[data]}
-        by_dim = {str(dim): {"k": str(grid.size[data]), "d": str(dim)} for dim in grid.dims}
-        for row, (axis, points, words) in enumerate(
-            (("K", by_size, f"$d_b = {grid.dim}$"), ("$d_b$", by_dim, f"$K = {grid.size[data]}$"))
-        ):
-            upper, lower = panels[2 * row][column], panels[2 * row + 1][column]
-            _draw(upper, results, data, points, "mse", 1000)
-            _draw(lower, results, data, points, "perplexity", 1)
-            bounds = [int(tags["k"]) for tags in points.values()]
-            lower.plot([int(point) for point in points], bounds, "k+--", label="K")
-            upper.set(title=f"{title} ({words})", ylabel="MSE x 1000", yscale="log")
-            lower.set(xlabel=axis, ylabel="perplexity", yscale="log")
-            upper.set_xticklabels([])
-            if column == 0 and row == 0:
-                upper.legend(fontsize="small")
-        tables += [
-            _table(results, data, f"{data}, d_b = {grid.dim}, by K", by_size),
-            _table(results, data, f"{data}, K = {grid.size[data]}, by d_b", by_dim),
-        ]
-        claims += _claims(results, data, by_size)
-    name = f"figure-5-{results.scale.name}"
-    return Report(
-        name=name,
-        title=f"Figure 5: the codebook's size and dimension ({results.scale.name})",
-        setting=setting_of(results),
-        command=f"sqvae reproduce figure-5 --scale {results.scale.name}",
+    for data in sets:
+        for axis in _axes(grid, data):
+            if len(_found(results, data, axis, "sq-vae-1")) + len(_found(results, data, axis, "vq-vae-ema")):
+                tables.append(_table(results, data, axis))
+                claims += _claims(results, data, axis)
+    sweep = (
+        "Figure 5. Error and perplexity on the test set, by the codebook's size K (upper half) and by its dimension "
+        "(lower half). The black line with crosses is K, which perplexity can't exceed."
+    )
+    curves = "Validation as training goes on, where both sweeps meet; the dashed line is K."
+    return Content(
         tables=tables,
-        pictures=[
-            Picture(
-                name,
-                figure,
-                "Figure 5. Error and perplexity on the test set, by the codebook's size K (upper half) and by its "
-                "dimension (lower half). The black line with crosses is K, which perplexity can't exceed.",
-            ),
-            Picture(
-                f"{name}-curves",
-                _curves(results, sets, grid),
-                "Validation as training goes on, at the K of the lower half and the dimension of the upper half.",
-            ),
-        ],
+        drawings={"": (_sweeps(results, sets, grid), sweep), "-curves": (_curves(results, sets, grid), curves)},
         claims=claims,
         notes=[
             "The paper shows these as curves and gives no numbers; in its words SQ-VAE has the lowest error and the "
-            "highest perplexity in most settings, after 100 epochs."
+            "highest perplexity in most settings, after 100 epochs, and both get better with the codebook's size and "
+            "dimension."
         ],
     )
-
-
-def _draw(
-    axes: Axes, results: Results, data: str, points: Mapping[str, Mapping[str, str]], measure: str, unit: float
-) -> None:
-    for method in _present(results, data):
-        drawn = {
-            int(point): values
-            for point, tags in points.items()
-            if (values := [unit * value for value in results.values(measure, data=data, method=method, **tags)])
-        }
-        if drawn:
-            style = METHODS[method]
-            axes.errorbar(
-                list(drawn),
-                [statistics.fmean(values) for values in drawn.values()],
-                [statistics.stdev(values) if len(values) > 1 else 0 for values in drawn.values()],
-                color=style.colour,
-                marker=style.marker,
-                markersize=4,
-                capsize=2,
-                label=style.label,
-            )
-    axes.set_xscale("log", base=2)
-    axes.set_xticks([int(point) for point in points], list(points))
-    axes.minorticks_off()
-
-
-def _curves(results: Results, sets: Sequence[str], grid: Grid) -> Figure:
-    """Error and perplexity on the validation set after each epoch, where both sweeps meet."""
-    figure = Figure(figsize=(4.3 * max(1, len(sets)), 5.5), layout="constrained")
-    panels = figure.subplots(2, max(1, len(sets)), squeeze=False)
-    for column, data in enumerate(sets):
-        middle = {"data": data, "k": str(grid.size[data]), "d": str(grid.dim)}
-        for method in _present(results, data):
-            for record in results.where(method=method, **middle)[:1]:
-                curves, style = record.validation, METHODS[method]
-                errors = [1000 * value for value in curves["mse"]]
-                panels[0][column].plot(curves["epoch"], errors, color=style.colour, label=style.label)
-                panels[1][column].plot(curves["epoch"], curves["perplexity"], color=style.colour)
-        panels[0][column].set(title=f"{data} (K = {middle['k']}, d_b = {middle['d']})", yscale="log")
-        panels[1][column].set(xlabel="epoch")
-        panels[1][column].axhline(grid.size[data], color="black", linestyle="--")
-    panels[0][0].set(ylabel="MSE x 1000")
-    panels[1][0].set(ylabel="perplexity")
-    if panels[0][0].get_legend_handles_labels()[0]:
-        panels[0][0].legend(fontsize="small")
-    return figure
 
 
 def _present(results: Results, data: str) -> list[str]:
     return [method for method in METHODS if results.where(data=data, method=method)]
 
 
-def _table(results: Results, data: str, title: str, points: Mapping[str, Mapping[str, str]]) -> Table:
+def _sweeps(results: Results, sets: Sequence[str], grid: Grid) -> Figure:
+    figure = Figure(figsize=(4.3 * len(sets) + 1, 11.5), layout="constrained")
+    panels = figure.subplots(4, len(sets), squeeze=False, sharex=False)
+    for column, data in enumerate(sets):
+        for row, axis in enumerate(_axes(grid, data)):
+            upper, lower = panels[2 * row][column], panels[2 * row + 1][column]
+            _draw(upper, results, data, axis, "mse", 1000)
+            _draw(lower, results, data, axis, "perplexity", 1)
+            lower.plot(list(axis.points), [int(tags["k"]) for tags in axis.points.values()], "k+--", label="K")
+            upper.set(title=f"{data} ({axis.fixed})", ylabel="MSE x 1000")
+            lower.set(xlabel=axis.name, ylabel="perplexity")
+            for axes in (upper, lower):
+                _plain_logarithms(axes, list(axis.points))
+    _legend(figure, [panel for row in panels for panel in row])
+    return figure
+
+
+def _draw(axes: Axes, results: Results, data: str, axis: Axis, measure: str, unit: float) -> None:
+    for method in _present(results, data):
+        found = _found(results, data, axis, method, measure)
+        if found:
+            style = METHODS[method]
+            axes.errorbar(
+                list(found),
+                [unit * statistics.fmean(values) for values in found.values()],
+                [unit * statistics.stdev(values) if len(values) > 1 else 0 for values in found.values()],
+                color=style.colour,
+                marker=style.marker,
+                markersize=4,
+                capsize=2,
+                label=style.label,
+            )
+
+
+def _found(results: Results, data: str, axis: Axis, method: str, measure: str = "mse") -> dict[int, list[float]]:
+    """A measure at the points of a sweep, for each seed."""
+    every = {point: results.values(measure, data=data, method=method, **tags) for point, tags in axis.points.items()}
+    return {point: values for point, values in every.items() if values}
+
+
+def _plain_logarithms(axes: Axes, points: Sequence[int]) -> None:
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(points, [str(point) for point in points])
+    axes.yaxis.set_major_formatter(ScalarFormatter())
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    low, high = axes.get_ylim()
+    ticks = [step * 10.0**power for power in range(-3, 5) for step in (1, 1.5, 2, 3, 5, 7)]
+    shown = [tick for tick in ticks if low <= tick <= high]
+    axes.set_yticks(shown, [f"{tick:g}" for tick in shown])
+    axes.minorticks_off()
+
+
+def _legend(figure: Figure, panels: Sequence[Axes]) -> None:
+    """One for all panels, beside them."""
+    entries = {
+        label: handle for panel in panels for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
+    }
+    if entries:
+        figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=3, fontsize="small")
+
+
+def _curves(results: Results, sets: Sequence[str], grid: Grid) -> Figure:
+    """Error and perplexity on the validation set after each epoch, where both sweeps meet."""
+    figure = Figure(figsize=(4.3 * len(sets) + 1, 6), layout="constrained")
+    panels = figure.subplots(2, len(sets), squeeze=False)
+    for column, data in enumerate(sets):
+        upper, lower = panels[0][column], panels[1][column]
+        middle = {"data": data, "k": str(grid.size[data]), "d": str(grid.dim)}
+        for method in _present(results, data):
+            for record in results.where(method=method, **middle)[:1]:
+                curves, style = record.validation, METHODS[method]
+                errors = [1000 * value for value in curves["mse"]]
+                upper.plot(curves["epoch"], errors, color=style.colour, label=style.label)
+                lower.plot(curves["epoch"], curves["perplexity"], color=style.colour)
+        upper.set(title=f"{data} (K = {middle['k']}, d_b = {middle['d']})", ylabel="MSE x 1000")
+        lower.set(xlabel="epoch", ylabel="perplexity")
+        lower.axhline(grid.size[data], color="black", linestyle="--")
+    _legend(figure, list(panels[0]))
+    return figure
+
+
+def _table(results: Results, data: str, axis: Axis) -> Table:
     rows = []
     for method in _present(results, data):
-        cells = []
-        for tags in points.values():
-            errors = [1000 * value for value in results.values("mse", data=data, method=method, **tags)]
-            uses = results.values("perplexity", data=data, method=method, **tags)
-            cells.append(f"{mean_and_deviation(errors, 3)} / {mean_and_deviation(uses, 1)}" if errors else "-")
-        rows.append([METHODS[method].label, *cells])
-    return Table(f"{title}: MSE x 1000 / perplexity", ["model", *points], rows)
+        errors, uses = (_found(results, data, axis, method, measure) for measure in ("mse", "perplexity"))
+        cells = [
+            f"{mean_and_deviation([1000 * value for value in errors[point]], 3)} / {mean_and_deviation(uses[point], 1)}"
+            if point in errors
+            else "-"
+            for point in axis.points
+        ]
+        if errors:
+            rows.append([METHODS[method].label, *cells])
+    header = [f"{axis.name} =", *map(str, axis.points)]
+    return Table(f"{data}, {axis.fixed}: MSE x 1000 / perplexity", header, rows)
 
 
-def _claims(results: Results, data: str, points: Mapping[str, Mapping[str, str]]) -> list[Claim]:
-    found = {
-        int(size): {
-            method: (
-                statistics.fmean(results.values("mse", data=data, method=method, **tags)),
-                statistics.fmean(results.values("perplexity", data=data, method=method, **tags)),
-            )
-            for method in ROWS
-            if results.where(data=data, method=method, **tags)
+def _claims(results: Results, data: str, axis: Axis) -> list[Claim]:
+    means: dict[str, dict[int, tuple[float, float]]] = {}
+    for method in _present(results, data):
+        errors, uses = (_found(results, data, axis, method, measure) for measure in ("mse", "perplexity"))
+        means[method] = {
+            point: (1000 * statistics.fmean(errors[point]), statistics.fmean(uses[point])) for point in errors
         }
-        for size, tags in points.items()
-    }
-    whole = {size: models for size, models in found.items() if len(models) == len(ROWS)}
-    own = {size: models["sq-vae-1"] for size, models in found.items() if "sq-vae-1" in models}
+    own = means.get("sq-vae-1", {})
+    rivals = [method for method in ROWS if method != "sq-vae-1" and means.get(method)]
     claims = []
-    if whole:
-        rivals = {
-            size: [measured for name, measured in models.items() if name != "sq-vae-1"]
-            for size, models in whole.items()
-        }
-        others = {size: max(use for _, use in models) for size, models in rivals.items()}
-        lowest = {size: min(error for error, _ in models) for size, models in rivals.items()}
-        claims.append(
-            Claim(
-                f"{data}: SQ-VAE (I) has the highest perplexity at every K",
-                all(whole[size]["sq-vae-1"][1] > others[size] for size in whole),
-                "; ".join(f"K = {size}: {whole[size]['sq-vae-1'][1]:.1f} against {others[size]:.1f}" for size in whole),
+    if own and rivals:
+        claims += _against(data, axis, means, rivals, "the paper's baselines")
+    if own and means.get("vq-vae-ema-closed"):
+        claims += _against(data, axis, means, ["vq-vae-ema-closed"], "VQ-VAE with a closed-form variance")
+    if axis.name == "K":
+        shares = {size: use / size for size, (_, use) in own.items() if size <= MODERATE}
+        if shares:
+            claims.append(
+                Claim(
+                    f"{data}: the perplexity of SQ-VAE (I) is at least 0.6 K for K = {_listed(shares)}",
+                    all(share >= 0.6 for share in shares.values()),
+                    "of K: " + ", ".join(f"{share:.2f}" for share in shares.values()),
+                )
             )
-        )
-        claims.append(
-            Claim(
-                f"{data}: SQ-VAE (I) has the lowest error at every K",
-                all(whole[size]["sq-vae-1"][0] < lowest[size] for size in whole),
-                "MSE x 1000: "
-                + "; ".join(
-                    f"K = {size}: {1000 * whole[size]['sq-vae-1'][0]:.2f} against {1000 * lowest[size]:.2f}"
-                    for size in whole
-                ),
-            )
-        )
-    moderate = {size: use / size for size, (_, use) in own.items() if size <= 256}
-    if moderate:
-        claims.append(
-            Claim(
-                f"{data}: the perplexity of SQ-VAE (I) is at least 0.6 K for K up to 256",
-                all(share >= 0.6 for share in moderate.values()),
-                ", ".join(f"K = {size}: {share:.2f}" for size, share in moderate.items()),
-            )
-        )
     if len(own) > 1:
-        errors = [own[size][0] for size in sorted(own)]
+        errors_in_order = [own[point][0] for point in sorted(own)]
         claims.append(
             Claim(
-                f"{data}: the error of SQ-VAE (I) falls as K grows",
-                all(after < before for before, after in pairwise(errors)),
-                "MSE x 1000: " + ", ".join(f"{1000 * error:.2f}" for error in errors),
+                f"{data}: the error of SQ-VAE (I) falls as {axis.name} grows",
+                all(after < before for before, after in pairwise(errors_in_order)),
+                f"MSE x 1000 for {axis.name} = {_listed(sorted(own))}: "
+                + ", ".join(f"{error:.2f}" for error in errors_in_order),
             )
         )
     return claims
 
 
+def _against(
+    data: str,
+    axis: Axis,
+    means: Mapping[str, Mapping[int, tuple[float, float]]],
+    rivals: Sequence[str],
+    called: str,
+) -> list[Claim]:
+    """SQ-VAE (I) against others, at the points where both are."""
+    own = means["sq-vae-1"]
+    theirs = {point: [means[rival][point] for rival in rivals if point in means[rival]] for point in own}
+    theirs = {point: models for point, models in theirs.items() if models}
+    if not theirs:
+        return []
+    lowest = {point: min(error for error, _ in models) for point, models in theirs.items()}
+    highest = {point: max(use for _, use in models) for point, models in theirs.items()}
+    where = f"{axis.name} = {_listed(theirs)}"
+    named = called if len(rivals) == len(ROWS) - 1 else ", ".join(METHODS[rival].label for rival in rivals)
+    return [
+        Claim(
+            f"{data}, {axis.fixed}: SQ-VAE (I) has a higher perplexity than {named} at {where}",
+            all(own[point][1] > highest[point] for point in theirs),
+            "; ".join(f"{own[point][1]:.1f} against {highest[point]:.1f}" for point in theirs),
+        ),
+        Claim(
+            f"{data}, {axis.fixed}: SQ-VAE (I) has a lower error than {named} at {where}",
+            all(own[point][0] < lowest[point] for point in theirs),
+            "MSE x 1000: " + "; ".join(f"{own[point][0]:.2f} against {lowest[point]:.2f}" for point in theirs),
+        ),
+    ]
+
+
+def _listed(numbers: Sequence[int] | Mapping[int, object]) -> str:
+    return ", ".join(map(str, numbers))
+
+
 FIGURE_5 = Artefact(
+    heading="Figure 5, the codebook's size and dimension",
     title="error and perplexity by the codebook's size and dimension (MNIST, Fashion-MNIST, CIFAR10)",
     data=tuple(BASES),
     plan=_plan,
-    report=_report,
+    content=_content,
     extra=EXTRA,
 )

@@ -10,6 +10,9 @@ SHORT_EPOCHS = 5
 SHORT_EPOCHS_OF_LARGE = 3
 """or of one whose pictures take the larger network, for colour."""
 
+STOCHASTIC = ("gaussian-1", "gaussian-2", "gaussian-3", "gaussian-4", "gaussian-fixed")
+"""Quantizers that draw codes, and so have a temperature."""
+
 SHORT_RATE = 2e-3
 """Of a stochastic quantizer in a short run; twice the paper's. See `sqvae reproduce small-budget`."""
 SHORT_TEMPERATURE = 0.2
@@ -34,7 +37,7 @@ def short(experiment: Experiment, epochs: int | None = None) -> Experiment:
     """The schedule for a small budget: the learning rate falls to 0, and with it the temperature."""
     usual = SHORT_EPOCHS_OF_LARGE if experiment.network.mix else SHORT_EPOCHS
     training = replace(experiment.training, epochs=epochs or usual, schedule="cosine")
-    if experiment.quantizer.name.startswith("gaussian-") and experiment.quantizer.name != "gaussian-latent":
+    if experiment.quantizer.name in STOCHASTIC:
         training = replace(training, learning_rate=SHORT_RATE, temperature_end=SHORT_TEMPERATURE)
     return replace(experiment, training=training)
 
