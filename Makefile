@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/installed
 SQVAE := $(BIN)/sqvae
 RUN := demo/run
 
-.PHONY: demo demo-docs mnist-docs results results-docs test check benchmark format clean
+.PHONY: demo demo-docs results results-docs test check benchmark format clean
 
 # Train on real digits, measure, turn the test pictures into codes and back, and say what came of it.
 demo: $(INSTALLED)
@@ -18,14 +18,11 @@ demo: $(INSTALLED)
 	$(SQVAE) decode $(RUN) demo/codes.safetensors -o demo/decoded
 	$(SQVAE) inspect $(RUN)
 
-# What the documentation shows of the demo, and of five epochs of the paper's MNIST.
+# What the documentation shows of the demo.
 demo-docs: demo
-	$(call document,$(RUN),docs/demo)
-
-mnist-docs: $(INSTALLED)
-	rm -rf runs/mnist-5-epochs
-	$(SQVAE) train mnist --epochs 5 --out runs/mnist-5-epochs
-	$(call document,runs/mnist-5-epochs,docs/mnist-5-epochs)
+	mkdir -p docs/demo
+	cp $(RUN)/results-test.md docs/demo/results.md
+	cp $(RUN)/results-test.png $(RUN)/results-test.json $(RUN)/curves.png docs/demo/
 
 # All runs that docs/results.md shows: about 20 hours on two cores, and goes on where it was interrupted.
 RESULTS := -o docs/results --runs runs/results --page docs/results.md
@@ -41,12 +38,6 @@ results: $(INSTALLED)
 # The page alone, from the records that are there.
 results-docs: $(INSTALLED)
 	$(SQVAE) reproduce --no-run $(RESULTS)
-
-define document
-mkdir -p $(2)
-cp $(1)/results-test.md $(2)/results.md
-cp $(1)/results-test.png $(1)/results-test.json $(1)/curves.png $(2)/
-endef
 
 test: check
 	$(BIN)/python -m pytest

@@ -241,8 +241,11 @@ def test_the_word_for_an_experiment_changes_with_what_matters_only(source):
 
 def test_threads_are_shared_out(tmp_path, monkeypatch):
     monkeypatch.setattr("sqvae.experiment.sweep.usable_cores", lambda: 8)
-    assert [sweep_in(tmp_path, jobs=jobs).threads for jobs in (1, 2, 3, 8, 20)] == [8, 4, 2, 1, 1]
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert [sweep_in(tmp_path, jobs=jobs).threads for jobs in (1, 2, 3, 8, 20)] == [4, 2, 1, 1, 1]
     assert (sweep_in(tmp_path).jobs, sweep_in(tmp_path).threads) == (8, 1)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert sweep_in(tmp_path).threads == 3
 
 
 def children(process: int) -> list[int]:

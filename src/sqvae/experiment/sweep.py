@@ -111,7 +111,8 @@ class Sweep:
         records: the folder of finished runs' records.
         runs: the folder of the runs themselves.
         jobs: how many at a time. None: one a device, or where there is none, one a core.
-        threads: of each run on the CPU. None: the cores, shared out.
+        threads: of each run on the CPU. None: what ``OMP_NUM_THREADS`` says, or half of the cores, shared out: small
+            steps gain little from more, and threads that wait for a busy core lose very much.
     """
 
     def __init__(self, records: Path, runs: Path, *, jobs: int | None = None, threads: int | None = None) -> None:
@@ -120,7 +121,7 @@ class Sweep:
         self.devices = torch.cuda.device_count()
         cores = usable_cores()
         self.jobs = jobs or self.devices or cores
-        self.threads = threads or max(1, cores // self.jobs)
+        self.threads = threads or int(os.environ.get("OMP_NUM_THREADS") or max(1, cores // 2 // self.jobs))
 
     def run(
         self,

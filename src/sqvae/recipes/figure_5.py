@@ -94,7 +94,8 @@ def _content(results: Results) -> Content:
     claims: list[Claim] = []
     for data in sets:
         for axis in _axes(grid, data):
-            if len(_found(results, data, axis, "sq-vae-1")) + len(_found(results, data, axis, "vq-vae-ema")):
+            points = {point for method in _present(results, data) for point in _found(results, data, axis, method)}
+            if points > {grid.dim} or (points and axis.name == "K"):  # both sweeps have the point where they meet
                 tables.append(_table(results, data, axis))
                 claims += _claims(results, data, axis)
     sweep = (
