@@ -48,9 +48,14 @@ def test_everything_has_a_smoke_version_that_draws_all_of_it(reproduced, name, c
         methods = {METHODS[one.tags["method"]].label for one in planned}
         assert {row[0] for row in numbers["tables"][0]["rows"]} == methods
     assert "A smoke run" in (reproduced / "results.md").read_text()
+
+
+def test_what_is_finished_is_not_run_again(reproduced, capsys):
+    arguments = ["reproduce", "figure-2", "--scale", "smoke", "-o", str(reproduced)]
+    main(arguments)
     before = {path: path.stat().st_mtime_ns for path in (reproduced / "records").iterdir()}
     capsys.readouterr()
-    assert main(["reproduce", name, "--scale", "smoke", "-o", str(reproduced)]) == 0
+    assert main(arguments) == 0
     assert {path: path.stat().st_mtime_ns for path in (reproduced / "records").iterdir()} == before
     assert "1/" not in capsys.readouterr().err  # nothing was run
 

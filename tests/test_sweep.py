@@ -249,7 +249,9 @@ def test_threads_are_shared_out(tmp_path, monkeypatch):
 
 
 def children(process: int) -> list[int]:
-    return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    """The workers that a process has started."""
+    every = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return [int(child) for child in every if b"sqvae.experiment.member" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
 def alive(process: int) -> bool:

@@ -15,7 +15,7 @@ from sqvae.experiment.configuration import (
 )
 from sqvae.experiment.evaluation import Evaluation, PictureTask, as_input, evaluate
 from sqvae.experiment.profiles import PROFILES, with_profile
-from sqvae.experiment.records import Planned, Record, load_pictures, load_record, load_records
+from sqvae.experiment.records import Planned, Record, labels_of_records, load_pictures, load_record, load_records
 from sqvae.experiment.run import Prepared, new_model, prepare, read_experiment, resume, train
 from sqvae.experiment.sweep import Outcome, Sweep, SweepStoppedError
 from sqvae.experiment.tokenizer import Tokenizer, load
@@ -46,6 +46,7 @@ __all__ = [
     "code_atlas",
     "code_distances",
     "evaluate",
+    "labels_of_records",
     "load",
     "load_pictures",
     "load_record",

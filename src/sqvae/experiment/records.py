@@ -6,6 +6,7 @@ import math
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -45,11 +46,15 @@ class Planned:
     """What sets it apart from the others, by kind: {"data": "mnist", "method": "sq-vae-1", "k": "128", ...}."""
 
     @property
+    def label(self) -> str:
+        """The tags, as they stand in names of files."""
+        itself = ("data", "method", "network", "scale")
+        return "-".join(value if kind in itself else f"{kind}{value}" for kind, value in self.tags.items())
+
+    @property
     def name(self) -> str:
         """Of its folder and its record: the tags, and a word that changes with the experiment."""
-        itself = ("data", "method", "network", "scale")
-        label = "-".join(value if kind in itself else f"{kind}{value}" for kind, value in self.tags.items())
-        return f"{label}-{key_of(self.experiment)}"
+        return f"{self.label}-{key_of(self.experiment)}"
 
     @property
     def title(self) -> str:
@@ -63,8 +68,13 @@ def key_of(experiment: Experiment) -> str:
 
     Settings that have their default don't count, so that a setting that is added later leaves the words as they are.
     """
-    changed = _differences(to_json(experiment), to_json(Experiment()))
+    changed = _differences(to_json(experiment), _defaults())
     return hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:8]
+
+
+@cache
+def _defaults() -> dict[str, Any]:
+    return to_json(Experiment())
 
 
 def _differences(settings: Mapping[str, Any], defaults: Mapping[str, Any], path: tuple[str, ...] = ()) -> Any:
@@ -224,6 +234,11 @@ def load_record(folder: Path, planned: Planned) -> Record | None:
     """The record of a planned run; None where it isn't finished, its file is not whole, or it is of another run."""
     record = _read(record_path(folder, planned.name))
     return record if record is not None and fits(planned, from_json(Experiment, record.experiment)) else None
+
+
+def labels_of_records(folder: Path) -> set[str]:
+    """The labels of the runs that a folder may have records of."""
+    return {path.stem.rpartition("-")[0] for path in folder.glob("*.json")}
 
 
 def load_records(folder: Path) -> tuple[list[Record], list[Path]]:

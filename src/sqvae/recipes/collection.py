@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from sqvae.experiment import load_record, load_records
+from sqvae.experiment import labels_of_records, load_record, load_records
 from sqvae.recipes.artefact import SMOKE_DATA, Artefact, Results, chosen, plan
 from sqvae.recipes.scales import SCALES, Scale
 
@@ -19,11 +19,14 @@ def collect(artefact: Artefact, scale: Scale, folder: Path, source: str | None =
         source: other pictures than those that it is about.
     """
     planned = plan(artefact, scale, range(MOST_SEEDS), source)
-    found = {one.name: record for one in planned if (record := load_record(folder, one)) is not None}
+    there = labels_of_records(folder)  # most are not, and to see so is quicker than to look for each
+    found = {one.label: record for one in planned if one.label in there and (record := load_record(folder, one))}
+    if not found:
+        return None
     seeds = {record.tags["seed"] for record in found.values()}
-    rows = chosen([one for one in planned if one.tags["seed"] in seeds], [], artefact.extra) if seeds else []
-    missing = sum(one.name not in found for one in rows)
-    return Results(scale, source, list(found.values()), missing, folder) if found else None
+    rows = chosen([one for one in planned if one.tags["seed"] in seeds], [], artefact.extra)
+    missing = sum(one.label not in found for one in rows)
+    return Results(scale, source, list(found.values()), missing, folder)
 
 
 def collect_all(
