@@ -254,8 +254,8 @@ def _differences(artefact: Artefact, results: Results) -> list[str]:
         said.append(
             "Differs from the paper: it trains for 100 epochs (on CelebA 70) at the rate 1e-3 (VQ-VAE 3e-4), halved "
             "when validation stalls. A short run has a few epochs, over which the rate falls to 0, and for stochastic "
-            "quantization a temperature that ends lower than the paper's would after as few steps; small-budget shows "
-            "how that was chosen. All models take the same steps."
+            "quantization a temperature that ends lower than the paper's would after as few steps; small-budget "
+            "compares such schedules. All models take the same steps."
         )
     versions: dict[tuple[str, str], set[str]] = {}
     for record in results.records:
