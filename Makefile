@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 SQVAE := $(BIN)/sqvae
 RUN := demo/run
+JOBS ?= 2
 
 .PHONY: demo demo-docs results results-docs test check benchmark format clean
 
@@ -40,7 +41,7 @@ results-docs: $(INSTALLED)
 	$(SQVAE) reproduce --no-run $(RESULTS)
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -21,7 +21,7 @@ from torch.nn import functional
 from benchmarks.side_by_side import Result, Step, arguments, at_least, at_most, median_seconds, report
 from sqvae.cli.console import TrainingBar
 from sqvae.data import PictureSets
-from sqvae.experiment import Experiment, PictureTask, Tokenizer, as_input, new_model, override, prepare
+from sqvae.experiment import Experiment, PictureTask, Tokenizer, medium_of, new_model, override, prepare
 from sqvae.models import LatentModel
 from sqvae.recipes import RECIPES
 from sqvae.training import JsonLines, Order, Position, RunFolder, TensorBoard, Training, Validation, Watcher
@@ -62,9 +62,10 @@ def our_step(experiment: Experiment, batches: Batches, *, compiled: bool = False
     model = new_model(experiment).train()
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=1e-3, fused=True)
     call = torch.compile(model) if compiled else model
+    medium = medium_of(experiment)
 
     def step() -> None:
-        x = as_input(batches.next(), torch.device("cpu"))
+        x = medium.model_input(batches.next(), torch.device("cpu"))
         call(x, torch.tensor(0.9)).loss.backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -206,6 +207,23 @@ def of_encoding(experiment: Experiment, data: PictureSets, sizes: Sizes) -> list
     return [at_most(f"encode {sizes.encode_batch} pictures / the bare network", ours, theirs, 1.0)]
 
 
+def of_directions(experiment: Experiment, data: PictureSets, sizes: Sizes) -> list[Result]:
+    """Von Mises-Fisher SQ-VAE against Gaussian (I): digits as grey levels and as real numbers, and label maps."""
+    digits_ = Batches(data.train.take(range(4096)))
+    levels = override(RECIPES["mnist-levels"](), ["data.size=28"])
+    maps = override(RECIPES["celebamask-hq"](), ["data.size=64", "data.classes=19"])
+    noise = Batches(torch.randint(0, 19, (512, 1, 64, 64), dtype=torch.uint8))
+    naive = override(maps, ["quantizer.name=gaussian-1", "likelihood.name=categorical"])
+    rounds = max(2, sizes.rounds // 3)
+    steps = [our_step(levels, digits_), our_step(experiment, digits_)]
+    of_levels, of_numbers = median_seconds(steps, rounds, "grey levels")
+    by_direction, by_softmax = median_seconds([our_step(maps, noise), our_step(naive, noise)], rounds, "label maps")
+    return [
+        at_most("digits: a step of vMF SQ-VAE, of levels / of Gaussian (I)", of_levels, of_numbers, 1.3),
+        at_most("label maps, 64x64, 19 classes: a step of vMF SQ-VAE / of NC SQ-VAE", by_direction, by_softmax, 1.3),
+    ]
+
+
 def of_reading(experiment: Experiment, data: PictureSets, sizes: Sizes) -> list[Result]:
     """A batch from the cache, as the loop reads it, against the step that it is for."""
     order, number = Order(len(data.train), BATCH, seed=0), 0
@@ -213,7 +231,7 @@ def of_reading(experiment: Experiment, data: PictureSets, sizes: Sizes) -> list[
     def read() -> None:
         nonlocal number
         number = (number + 1) % len(order)
-        as_input(data.train.take(order.batch(0, number)), torch.device("cpu"))
+        medium_of(experiment).model_input(data.train.take(order.batch(0, number)), torch.device("cpu"))
 
     step = our_step(experiment, Batches(data.train.take(range(4096))))
     ours, theirs = median_seconds([read, step], sizes.rounds, "reading")
@@ -224,7 +242,7 @@ def void(value: object) -> None:
     """Forget a value."""
 
 
-SECTIONS = (of_a_step, of_the_types, of_the_loop, of_encoding, of_reading)
+SECTIONS = (of_a_step, of_the_types, of_directions, of_the_loop, of_encoding, of_reading)
 
 
 def digits() -> tuple[Experiment, PictureSets, str]:

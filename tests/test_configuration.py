@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
 
 from sqvae.experiment import (
     PROFILES,
@@ -12,6 +13,7 @@ from sqvae.experiment import (
     QuantizerSettings,
     build_model,
     build_quantizer,
+    new_model,
     override,
     with_profile,
 )
@@ -268,7 +270,7 @@ def test_the_authors_own_variances(name):
     expected = {"gaussian-1": (1.0, None)}.get(name, (None, "sum" if name[-1] in "234" else None))
     assert (experiment.quantizer.variance_offset, experiment.quantizer.heads) == expected
     before = override(RECIPES["cifar10"](), [f"quantizer.name={name}"])
-    unchanged = replace(experiment.quantizer, variance_offset=None, heads=None)
+    unchanged = replace(experiment.quantizer, variance_offset=None, heads=None, concentration_offset=None)
     assert replace(experiment, network=before.network, quantizer=unchanged) == before
     build_quantizer(experiment.quantizer)
     assert from_json(Experiment, json.loads(json.dumps(to_json(experiment)))) == experiment
@@ -284,6 +286,17 @@ def test_a_profile_leaves_what_is_set_and_a_new_name_leaves_another_type_s_form_
     for name in QUANTIZERS:
         build_quantizer(summed.renamed(name))
         build_quantizer(given.renamed(name))
+
+
+def test_official_concentrations_have_an_offset_of_1():
+    experiment = override(official("mnist-levels"), ["data.size=28"])
+    assert (experiment.quantizer.concentration_offset, experiment.likelihood.concentration_offset) == (1, 1)
+    model = new_model(experiment)
+    objective = model(torch.zeros(2, 28, 28).long())
+    assert objective.quantized.concentration.item() == pytest.approx(2)  # 1 + e^0
+    assert objective.fit.concentration.item() == pytest.approx(101)
+    naive = official("mnist-levels", "quantizer.name=gaussian-1", "likelihood.name=categorical")
+    assert (naive.quantizer.variance_offset, naive.likelihood.concentration_offset) == (1, 0)
 
 
 def test_an_unknown_profile_is_named_with_what_there_is():

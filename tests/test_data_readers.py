@@ -744,10 +744,10 @@ def test_every_name_says_how_to_get_it(tmp_path, monkeypatch):
     for name, dataset in DATASETS.items():
         assert dataset.preprocessing.resolved
         assert "\n" not in dataset.description
-        if name not in ("demo", "shapes"):
+        if dataset.folders:
             assert dataset.reader in {reader.name for reader in READERS}
             with pytest.raises(FileNotFoundError) as missing:
-                load(name)
+                load(name, Preprocessing(labels=dataset.preprocessing.labels))
             for expected in (name, dataset.origin, dataset.layout, "../shared/data", "SQVAE_DATA"):
                 assert expected in str(missing.value).replace(os.sep, "/")
     write_idx_folder = tmp_path / "shared/data/mnist"
@@ -761,7 +761,7 @@ def test_what_does_not_exist(tmp_path):
         FileNotFoundError, match=r"mnits is neither a path that exists nor the name.*did you mean mnist\?"
     ):
         load("mnits")
-    with pytest.raises(FileNotFoundError, match=r"names are demo, shapes, mnist, fashion-mnist, cifar10, celeba"):
+    with pytest.raises(FileNotFoundError, match=r"names are demo, shapes, shape-maps, mnist, fashion-mnist, cifar10, celeba"):
         load(tmp_path / "absent")
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(ValueError, match=r"notes\.txt is none of: .*a \.npy file; .*a zip file of pictures; a folder"):

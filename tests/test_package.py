@@ -53,6 +53,11 @@ def place(tmp_path_factory):
     for number in range(20):
         noise = random.integers(0, 255, (70 + number, 80, 3), dtype=np.uint8)
         Image.fromarray(noise).save(place / "photos" / f"{number}.png")
+    (place / "maps").mkdir()
+    for number in range(20):
+        labels = np.zeros((32, 32), np.uint8)
+        labels[number:], labels[:8, number:] = 1, 2
+        Image.fromarray(labels).save(place / "maps" / f"{number}.png")
     small = ["--set", "quantizer.dim=4", "--set", "training.passes_per_epoch=2", "--epochs", "1"]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)

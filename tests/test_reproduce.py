@@ -330,14 +330,14 @@ def test_the_small_budget_s_choice_is_by_validation():
         )
 
     records = [
-        budget("sq-vae-1", "paper", 1.0, 5.0, 90.0),
+        budget("sq-vae-1", "cool", 1.0, 5.0, 90.0),
         budget("sq-vae-1", "cosine", 2.0, 1.0, 90.0),
-        budget("vq-vae-ema", "paper", 3.0, 4.0, 20.0),
+        budget("vq-vae-ema", "cosine", 3.0, 4.0, 20.0),
     ]
     assert list(verdicts("small-budget", records).values()) == [False]  # 5.0, of the better validation, against 4.0
-    records[2] = budget("vq-vae-ema", "paper", 3.0, 6.0, 20.0)
+    records[2] = budget("vq-vae-ema", "cosine", 3.0, 6.0, 20.0)
     assert list(verdicts("small-budget", records).values()) == [True]
-    records[2] = budget("vq-vae-ema", "paper", 3.0, 6.0, 95.0)
+    records[2] = budget("vq-vae-ema", "cosine", 3.0, 6.0, 95.0)
     assert list(verdicts("small-budget", records).values()) == [False]
 
 

@@ -328,7 +328,7 @@ class TestTrouble:
 class TestMeasures:
     def test_batches_of_any_size_give_the_set_s_measures(self):
         """Unequal batches against all at once, and against the definitions."""
-        from sqvae.metrics import ReconstructionTotals
+        from sqvae.metrics import ReconstructionTotals, SquaredErrors
 
         x, y = torch.rand(10, 1, 4, 4), torch.rand(10, 1, 4, 4)
         losses, bounds = torch.randn(10), torch.randn(10)
@@ -336,7 +336,7 @@ class TestMeasures:
         probabilities = (3 * torch.rand(10, 6, 5)).softmax(-1)
 
         def measure(*batches: slice) -> dict[str, float]:
-            totals = ReconstructionTotals(5)
+            totals = ReconstructionTotals(5, SquaredErrors())
             for part in batches:
                 totals.add(
                     x[part],
@@ -378,11 +378,11 @@ class TestMeasures:
 
     def test_statistics_are_per_position(self, source):
         from sqvae.data import load
-        from sqvae.experiment import PictureTask, as_input, new_model, prepare
+        from sqvae.experiment import PictureTask, medium_of, new_model, prepare
 
         experiment = prepare(tiny(source), announce=quiet).experiment
         model, pictures = new_model(experiment), load(source).train
-        x = as_input(pictures.take(range(8)), torch.device("cpu"))
+        x = medium_of(experiment).model_input(pictures.take(range(8)), torch.device("cpu"))
         objective = model(x)
         found = PictureTask(model, pictures, 8).statistics(x, objective)
         assert found["entropy_per_position"] == pytest.approx(objective.quantized.entropy.item() / 4)

@@ -205,7 +205,7 @@ def reconstruct(
     tokenizer = load(run)
     folder, seen = PictureFolder(out, overwrite=overwrite), 0
     with console.progress_bar() as progress:
-        total = count(inputs)
+        total = count(inputs, labels=tokenizer.preprocessing.labels)
         for names, pictures in stream(
             inputs,
             tokenizer.preprocessing,
@@ -213,10 +213,10 @@ def reconstruct(
             strict=strict,
             on_skip=lambda one: console.warning(f"left out: {one}"),
         ):
-            folder.save(names, tokenizer.reconstruct(pictures))
+            folder.save(names, tokenizer.medium.images(tokenizer.reconstruct(pictures)))
             seen += len(names)
             progress("reconstructing", seen, total)
-    console.out.print(f"{seen:,} pictures in {out}")
+    console.out.print(f"{seen:,} {tokenizer.medium.noun}s in {out}")
 
 
 @app.command(epilog="Example: sqvae encode runs/photos photos -o codes.safetensors")
@@ -253,7 +253,8 @@ def encode(
         )
     each = "x".join(map(str, codes.shape[1:]))
     console.out.print(
-        f"{len(codes):,} pictures, {each} codes each, below {codes.codebook_size}: {out} ({out.stat().st_size:,} bytes)"
+        f"{len(codes):,} {tokenizer.medium.noun}s, {each} codes each, below {codes.codebook_size}: "
+        f"{out} ({out.stat().st_size:,} bytes)"
     )
 
 
@@ -275,10 +276,10 @@ def decode(
     total, seen, folder = len(CodeFile.open(codes)), 0, PictureFolder(out, overwrite=overwrite)
     with console.progress_bar() as progress:
         for names, pictures in decode_file(tokenizer, codes, batch_size=batch):
-            folder.save(names, pictures)
+            folder.save(names, tokenizer.medium.images(pictures))
             seen += len(names)
             progress("decoding", seen, total)
-    console.out.print(f"{seen:,} pictures in {out}")
+    console.out.print(f"{seen:,} {tokenizer.medium.noun}s in {out}")
 
 
 @app.command(epilog="Example: sqvae inspect runs/photos")

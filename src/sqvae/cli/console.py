@@ -58,6 +58,11 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
         hide()
 
 
+_VALIDATED = {"mse": "mse x 1000 {:7.3f}", "pixel_error": "wrong {:6.2f}%", "miou": "mIoU {:5.1f}%"}
+_FACTORS = {"mse": 1000, "pixel_error": 100, "miou": 100}
+"""How errors on the validation set are shown."""
+
+
 class TrainingBar(Watcher):
     """A bar over all steps with the numbers that matter, and a line for each validation."""
 
@@ -88,6 +93,7 @@ class TrainingBar(Watcher):
         shown = {
             "loss": "loss {:.0f}",
             "mse": "mse {:.4f}",
+            "pixel_error": "wrong {:.1%}",
             "perplexity": "perplexity {:.0f}",
             "variance": "var {:.3g}",
             "concentration": "conc {:.3g}",
@@ -100,7 +106,7 @@ class TrainingBar(Watcher):
         measures = validation.metrics
         width = int(math.log10(position.epochs)) + 1
         parts = [f"epoch {position.epoch:>{width}}/{position.epochs}", f"loss per dimension {validation.loss:8.4f}"]
-        parts += [f"mse x 1000 {1000 * measures['mse']:7.3f}"] if "mse" in measures else []
+        parts += [text.format(_FACTORS[n] * measures[n]) for n, text in _VALIDATED.items() if n in measures]
         if "perplexity" in measures:
             parts.append(f"perplexity {measures['perplexity']:6.1f}")
             parts.append(f"codes {int(measures['codes_used'])}/{len(validation.counts)}")

@@ -37,7 +37,15 @@ def evaluate_run(
         announce(note)
     pictures = _part(data, split)
     batch_size = batch or experiment.training.batch_size
-    evaluation = evaluate(tokenizer.model, pictures, batch_size=batch_size, sampled_bound=True, progress=progress)
+    evaluation = evaluate(
+        tokenizer.model,
+        pictures,
+        medium=tokenizer.medium,
+        batch_size=batch_size,
+        sampled_bound=True,
+        detailed=True,
+        progress=progress,
+    )
     record = {
         "data": source,
         "split": split,
@@ -80,14 +88,17 @@ def _write(run: Path, result: Result, evaluation: Evaluation, *, own: bool) -> t
     split, source = record["split"], record["data"]
     stem = f"results-{split}" if own else f"results-{split}-{Path(source).stem}"
     numbers, page, picture = (run / f"{stem}{suffix}" for suffix in (".json", ".md", ".png"))
-    images = [f"![Originals above reconstructions]({picture.name})", "Originals above reconstructions."]
+    caption = "Originals above reconstructions"
+    if evaluation.errors is not None:
+        caption += ", and below them what is wrong, in full colour"
+    images = [f"![{caption}]({picture.name})", f"{caption}."]
     if RunFolder(run).curves.exists():
         images += ["![Curves of self-annealing](curves.png)", "How quantization annealed itself."]
     command = f"sqvae evaluate {run} --split {split}" + ("" if own else f" --data {source}")
     rows = rows_of(record["measures"], result.codebook_size, record["batch_size"])
     write_json(numbers, record)
     page.write_text(results_page(f"Results: {run.name}", command, result.setting, rows, images))
-    save_pairs(picture, evaluation.originals, evaluation.reconstructions)
+    save_pairs(picture, evaluation.originals, evaluation.reconstructions, evaluation.errors)
     return numbers, page, picture
 
 

@@ -1,10 +1,9 @@
 """Pictures in a folder."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from PIL import Image
-from torch import Tensor
 
 from sqvae.codec import NameTaker
 
@@ -22,10 +21,9 @@ class PictureFolder:
         self.overwrite = overwrite
         self._names = NameTaker()
 
-    def save(self, names: Sequence[str], pictures: Tensor) -> None:  # (batch, C, H, W), in [0, 1]
+    def save(self, names: Sequence[str], images: Iterable[Image.Image]) -> None:
         """Save a batch as .png."""
-        values = (pictures.clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).squeeze(-1).cpu().numpy()
-        for name, picture in zip(names, values, strict=True):
+        for name, image in zip(names, images, strict=True):
             target = self.path / self._names.take(name)
             if target.exists() and not self.overwrite:
                 raise FileExistsError(
@@ -33,7 +31,7 @@ class PictureFolder:
                     f"--overwrite"
                 )
             target.parent.mkdir(parents=True, exist_ok=True)
-            Image.fromarray(picture).save(target)
+            image.save(target)
 
 
 def check_apart(inputs: Sequence[str], out: Path) -> None:

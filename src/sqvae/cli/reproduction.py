@@ -15,7 +15,7 @@ from sqvae.cli import console
 from sqvae.data import DATASETS
 from sqvae.experiment import ConfigurationError, Outcome, Planned, Sweep, SweepStoppedError, check_name
 from sqvae.recipes import ARTEFACTS, SCALES, chosen, collect_all, plan, report, words
-from sqvae.reports import Report, html_page, markdown_page
+from sqvae.reports import Report, error_of, html_page, markdown_page
 from sqvae.training import write_json
 
 TITLE = "SQ-VAE: results beside the paper's"
@@ -204,7 +204,7 @@ def _words(outcome: Outcome) -> str:
     if record is None:
         return f"failed: {outcome.reason}"
     use = f", perplexity {record.measures['perplexity']:.1f}" if "perplexity" in record.measures else ""
-    return f"MSE x 1000 {1000 * record.measures['mse']:.3f}{use}, {record.seconds / 60:.1f} minutes"
+    return f"{error_of(record.measures)}{use}, {record.seconds / 60:.1f} minutes"
 
 
 def _write(one: Report, out: Path) -> None:

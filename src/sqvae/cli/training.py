@@ -11,9 +11,9 @@ import typer
 from sqvae.cli import console
 from sqvae.cli.evaluation import evaluate_run, show
 from sqvae.cli.launch import is_first_process, is_launched
-from sqvae.data import Progress
+from sqvae.data import DATASETS, Progress, holds_labels
 from sqvae.experiment import ConfigurationError, Experiment, check_name, override, read_experiment, with_profile
-from sqvae.recipes import RECIPES
+from sqvae.recipes import OWN_DATA, RECIPES
 from sqvae.reports import Drawings
 from sqvae.training import RunFolder, TrainingStoppedError, leave_other_processes
 
@@ -35,7 +35,7 @@ def asked_for(
             "say what to train on: --data DIR for your own pictures, or a recipe, such as: sqvae train demo. "
             f"There is {', '.join(RECIPES)}"
         )
-    name = recipe or "pictures"
+    name = recipe or _suitable(data or "", settings)
     if recipe is not None and recipe not in RECIPES and Path(recipe).exists():
         raise ConfigurationError(f"{recipe} is a path, not a recipe; to train on it: sqvae train --data {recipe}")
     check_name(name, RECIPES, "the recipe")
@@ -60,10 +60,24 @@ def asked_for(
     return experiment
 
 
+def _suitable(data: str, settings: list[str]) -> str:
+    """The recipe for a person's own data: for label maps if they say so, or if it looks like label maps."""
+    kinds = [text.strip() for key, _, text in (setting.partition("=") for setting in settings) if key == "data.kind"]
+    if kinds:
+        return {"labels": "label-maps", "levels": "grey-levels"}.get(kinds[-1], "pictures")
+    try:
+        labels = holds_labels(data)
+    except OSError:
+        return "pictures"  # what is wrong with it is said when it is loaded
+    if labels and data not in DATASETS and is_first_process():
+        console.note(f"{data} holds label maps: one class a pixel. To train on grey pictures: sqvae train pictures ...")
+    return "label-maps" if labels else "pictures"
+
+
 def new_folder(experiment: Experiment) -> Path:
     """runs/NAME, or with a number where that is taken."""
     name = experiment.recipe
-    if name == "pictures":
+    if name in OWN_DATA:
         name = Path(experiment.data.source.removeprefix("hf:")).resolve().stem or name
     folder, number = Path("runs") / name, 1
     while folder.exists():

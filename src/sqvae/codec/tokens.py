@@ -233,7 +233,7 @@ def encode_to_file(
     """
     path = Path(path)
     preprocessing = coder.preprocessing
-    total = count(inputs) if progress is not None else 0
+    total = count(inputs, labels=preprocessing.labels) if progress is not None else 0
     seen = 0
 
     def skip(skipped: Skipped) -> None:

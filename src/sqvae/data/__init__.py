@@ -3,6 +3,7 @@
 from sqvae.data.catalogue import DATASETS, Dataset, folder_of
 from sqvae.data.collection import Skipped, UnreadablePictureError
 from sqvae.data.content import Progress
+from sqvae.data.detection import holds_labels
 from sqvae.data.digits import digits
 from sqvae.data.loading import load
 from sqvae.data.pictures import Pictures, PictureSets
@@ -23,6 +24,7 @@ __all__ = [
     "count",
     "digits",
     "folder_of",
+    "holds_labels",
     "load",
     "stream",
 ]

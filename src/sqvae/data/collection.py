@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from sqvae.data.decoding import decode, open_picture, read_header
+from sqvae.data.decoding import decode, open_picture, read_header, read_labels
 from sqvae.data.preprocessing import UNDECIDED, Header, Preprocessing
 from sqvae.data.threads import in_order
 from sqvae.data.wording import printable
@@ -59,7 +59,7 @@ class Decoded:
     """A picture that could be read."""
 
     name: str
-    pixels: NDArray[np.uint8]
+    pixels: NDArray[np.uint8 | np.uint16]
     """(C, H, W)"""
     enlarged: bool
     """Whether it was smaller than the result."""
@@ -85,6 +85,23 @@ class Collection(ABC):
     def headers(self) -> Iterator[Header]:
         """The headers of the pictures that have a readable one; of equal ones, one will do."""
         return (header for header in in_order(_header, self.items()) if header is not None)
+
+    def labels(self) -> set[int]:
+        """Every label of the label maps among them."""
+        found: set[int] = set()
+        for labels in in_order(_labels, self.items()):
+            found |= labels
+        return found
+
+
+def _labels(item: tuple[str, Opener]) -> set[int]:
+    _, opener = item
+    try:
+        with opener() as image:
+            return set(np.unique(read_labels(image)).tolist())
+    except Exception:
+        # As for headers.
+        return set()
 
 
 def _header(item: tuple[str, Opener]) -> Header | None:
@@ -136,8 +153,8 @@ class Block:
     name: str
     number: Callable[[], int]
     """How many they are; a function, because for some formats this means to read the file."""
-    rows: Callable[[], Iterable[NDArray[np.uint8]]]
-    """(H, W) or (H, W, 3) each, in order."""
+    rows: Callable[[], Iterable[NDArray[np.uint8 | np.int32]]]
+    """(H, W) or (H, W, 3) each, in order; a label map is (H, W)."""
 
 
 class Rows(Collection):
@@ -200,6 +217,8 @@ class Found:
     notes: tuple[str, ...] = ()
     close: Callable[[], None] = _nothing
     """Lets go of files."""
+    class_names: tuple[str, ...] = ()
+    """Of label maps, where the source has them."""
 
     def in_order(self) -> list[tuple[Part, Collection]]:
         return [(part, self.parts[part]) for part in PARTS if part in self.parts]
@@ -214,3 +233,5 @@ class Reader:
     recognises: Callable[[Path], bool]
     """Whether the path, which exists, is stored in this way; looks at names only."""
     open: Callable[[Path], Found]
+    open_labels: Callable[[Path], Found] | None = None
+    """The label maps that are there, if they are not what `open` gives: numbers that it would scale, other files."""

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -59,9 +59,9 @@ def know(root: Path, found: Found, progress: Progress) -> Known:
     return known_now
 
 
-def survey(known: Known, found: Found) -> Survey | None:
-    """What the headers say, read once as long as the files don't change."""
-    if known.survey is not None:
+def survey(known: Known, found: Found, *, labels: bool = False) -> Survey | None:
+    """What the headers say, and which labels there are if asked; read once as long as the files don't change."""
+    if known.survey is not None and (known.survey.labels is not None or not labels):
         return known.survey
     training = [collection for part, collection in found.in_order() if part in ("train", "all")]
     others = [collection for part, collection in found.in_order() if part in ("validation", "test")]
@@ -69,6 +69,9 @@ def survey(known: Known, found: Found) -> Survey | None:
         (header for collection in training for header in collection.headers()),
         (header for collection in others for header in collection.headers()),
     )
+    if result is not None and labels:
+        seen = set[int]().union(*(collection.labels() for collection in (*training, *others)))
+        result = replace(result, labels=tuple(sorted(seen)))
     if result is not None:
         _remember(Known(known.content, result, known.remember))
     return result
@@ -87,7 +90,14 @@ def _remember(known: Known) -> None:
 
 
 def _survey_from(stored: Mapping[str, Any]) -> Survey:
-    return Survey(stored["sizes"], tuple(stored["smallest"]), tuple(stored["largest"]), stored["grey"])
+    labels = stored.get("labels")
+    return Survey(
+        stored["sizes"],
+        tuple(stored["smallest"]),
+        tuple(stored["largest"]),
+        stored["grey"],
+        None if labels is None else tuple(labels),
+    )
 
 
 def _stamp(path: Path) -> tuple[int, int]:

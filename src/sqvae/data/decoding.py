@@ -21,6 +21,10 @@ _FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "DIB", "GIF", "TIFF", "PPM", "JPEG2000
 
 _GREY = frozenset(("1", "L", "LA", "La", "I", "F", "I;16", "I;16L", "I;16B", "I;16N"))
 
+_LABELS = frozenset(("1", "L", "P", "I", "I;16", "I;16L", "I;16B", "I;16N"))
+_LOSSY = frozenset(("JPEG", "MPO", "JPEG2000", "HEIF", "AVIF"))
+"""Modes that label maps may have, and formats that they may not."""
+
 _ORIENTATION = 0x0112
 
 _UPRIGHT = {
@@ -65,8 +69,10 @@ def read_header(image: Image.Image) -> Header:
     return Header(width, height, image.mode in _GREY)
 
 
-def decode(image: Image.Image, preprocessing: Preprocessing) -> tuple[NDArray[np.uint8], bool]:
+def decode(image: Image.Image, preprocessing: Preprocessing) -> tuple[NDArray[np.uint8 | np.uint16], bool]:
     """The picture as (C, H, W), and whether it had to be enlarged."""
+    if preprocessing.labels:
+        return _decode_labels(image, preprocessing)
     channels, height, width = preprocessing.shape
     if image.format in ("JPEG", "MPO") and preprocessing.crop is None:
         side = _SHARP_ENOUGH * max(height, width)
@@ -135,11 +141,53 @@ def unit_to_eight(values: NDArray[np.generic]) -> NDArray[np.uint8]:
 
 def _crop(image: Image.Image, crop: int | None, height: int, width: int) -> Image.Image:
     """The centred part of the picture that will be resized."""
+    box = _part(image.size, crop, height, width)
+    return image if box == (0, 0, *image.size) else image.crop(box)
+
+
+def _part(size: tuple[int, int], crop: int | None, height: int, width: int) -> tuple[int, int, int, int]:
+    """(left, top, right, bottom) of the centred part of a picture of (width, height) that will be resized."""
     if crop is None:
-        part_width, part_height = centred_part(image.width, image.height, width, height)
+        part_width, part_height = centred_part(*size, width, height)
     else:
-        part_width = part_height = min(crop, image.width, image.height)
-    left, top = (image.width - part_width) // 2, (image.height - part_height) // 2
-    if (part_width, part_height) == image.size:
-        return image
-    return image.crop((left, top, left + part_width, top + part_height))
+        part_width = part_height = min(crop, *size)
+    left, top = (size[0] - part_width) // 2, (size[1] - part_height) // 2
+    return left, top, left + part_width, top + part_height
+
+
+def read_labels(image: Image.Image) -> NDArray[np.int64]:  # -> (H, W)
+    """The numbers of a label map as they are stored: for a palette's picture the places in the palette."""
+    if image.format in _LOSSY:
+        raise ValueError(
+            f"it is stored as {image.format}, which changes pixels, and a label map must keep them: use PNG"
+        )
+    if image.mode not in _LABELS:
+        raise ValueError(
+            f"it is a picture in colour (mode {image.mode}), and a label map has one number a pixel, that of its "
+            "class: save it as a grey or a palette's PNG, or train on pictures with --set data.kind=pictures"
+        )
+    return np.asarray(_upright(image)).astype(np.int64)
+
+
+def _decode_labels(image: Image.Image, preprocessing: Preprocessing) -> tuple[NDArray[np.uint8 | np.uint16], bool]:
+    """The label map as (1, H, W), by the label in the middle of each new pixel, and whether it had to be enlarged."""
+    _, height, width = preprocessing.shape
+    labels = read_labels(image)
+    classes, ignore = preprocessing.classes, preprocessing.ignore
+    assert classes is not None
+    wrong = np.unique(labels[(labels < 0) | (labels >= classes)])
+    wrong = wrong[wrong != ignore] if ignore is not None else wrong
+    if wrong.size:
+        raise ValueError(
+            f"it has the label {', '.join(map(str, wrong[:5]))}, and the classes are 0 to {classes - 1}: take "
+            f"data.classes={int(wrong.max()) + 1}, or data.ignore for a label that means nothing"
+        )
+    left, top, right, bottom = _part((labels.shape[1], labels.shape[0]), preprocessing.crop, height, width)
+    rows, columns = _middles(top, bottom, height), _middles(left, right, width)
+    enlarged = right - left < width or bottom - top < height
+    return labels[np.ix_(rows, columns)][None].astype(preprocessing.dtype), enlarged
+
+
+def _middles(start: int, end: int, number: int) -> NDArray[np.int64]:
+    """The pixels that the middles of so many equal pieces fall into."""
+    return start + ((2 * np.arange(number) + 1) * (end - start)) // (2 * number)

@@ -41,7 +41,8 @@ def load(
     Arguments:
         source: a path (a folder, a .zip, .npy or .npz file, a set as it is downloaded), a name in ``DATASETS``, or
             ``hf:OWNER/NAME`` for a data set of the Hugging Face hub.
-        preprocessing: how pictures become arrays, as far as it isn't to be decided from them.
+        preprocessing: how pictures become arrays, as far as it isn't to be decided from them; with ``labels``, the
+            source is read as label maps.
         split_seed: draws sets where the source has none.
         strict: raise for the first picture that can't be read rather than leave it out and say so.
         cache: the folder of decoded pictures; ``$SQVAE_CACHE``, or the user's cache folder, if None.
@@ -50,7 +51,7 @@ def load(
     """
     root = cache_folder(cache)
     report = progress or _silent
-    with opened(source) as found:
+    with opened(source, labels=preprocessing.labels) as found:
         wanted = preprocessing.over(found.preprocessing)
         wanted.check_multiple(multiple)
         known = know(root, found, report)
@@ -71,6 +72,12 @@ def load(
     def pictures(part: Part, chosen: NDArray[np.int64]) -> Pictures:
         return Pictures(entry.pictures, chosen, entry.names, tuple(skipped.get(part, [])))
 
+    names = found.class_names
+    if resolved.classes is not None and names and len(names) != resolved.classes:
+        raise ValueError(
+            f"{source} names {len(names)} classes ({listed(names, 3)}), and its label maps have {resolved.classes}: "
+            f"correct the names, or pass --set data.classes={len(names)}"
+        )
     return PictureSets(
         pictures("train", sets.train),
         pictures("validation", sets.validation),
@@ -78,6 +85,7 @@ def load(
         resolved,
         key,
         (*notes, *_notes(entry), *sets.notes),
+        names,
     )
 
 
@@ -87,10 +95,15 @@ def _resolve(
     # A set's own size, and a crop that was asked for, need no word, for which every header would be read.
     if wanted.resolved and (asked.size is None or wanted.crop is not None):
         return wanted, []
-    surveyed = survey(known, found)
-    if surveyed is None:
+    surveyed = survey(known, found, labels=wanted.labels and wanted.classes is None)
+    if surveyed is None or surveyed.labels == ():
         # No picture can be read. Any shape will do to find out why.
-        return wanted.over(Preprocessing(multiple, channels=3)), []
+        any_shape = (
+            Preprocessing(multiple, channels=1, labels=True, classes=2)
+            if wanted.labels
+            else Preprocessing(multiple, channels=3)
+        )
+        return wanted.over(any_shape), []
     return resolve(wanted, surveyed, multiple)
 
 

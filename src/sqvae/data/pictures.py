@@ -19,7 +19,7 @@ class Pictures:
     """Pictures of one shape, in a file that is mapped into memory, so that they may be more than memory holds.
 
     Arguments:
-        file: uint8 (M, C, H, W), as .npy.
+        file: uint8 (M, C, H, W), as .npy; or uint16.
         rows: (N,), which of the file's pictures these are.
         names: (M), of the file's pictures.
         skipped: pictures that are missing here because they could not be read.
@@ -49,7 +49,7 @@ class Pictures:
         return _Names(self._all_names, self._rows)
 
     def take(self, indices: Tensor | Sequence[int] | slice) -> Tensor:  # (B,) -> (B, C, H, W)
-        """Some of the pictures as uint8, in a tensor of their own."""
+        """Some of the pictures as they are stored, in a tensor of their own."""
         if isinstance(indices, slice):
             chosen = self._rows[indices]
         else:
@@ -99,6 +99,8 @@ class PictureSets:
     """Of the pictures' content and their preprocessing: equal only for equal pictures."""
     notes: tuple[str, ...]
     """What was decided and what was left out, in sentences for the person who asked."""
+    class_names: tuple[str, ...] = ()
+    """Of label maps, where the source has them."""
 
 
 class _Names(Sequence[str]):
@@ -127,6 +129,6 @@ class _Names(Sequence[str]):
         return repr(list(self))
 
 
-def _map(file: Path) -> NDArray[np.uint8]:
-    pictures: NDArray[np.uint8] = np.load(file, mmap_mode="r", allow_pickle=False)
+def _map(file: Path) -> NDArray[np.uint8 | np.uint16]:
+    pictures: NDArray[np.uint8 | np.uint16] = np.load(file, mmap_mode="r", allow_pickle=False)
     return pictures

@@ -1,11 +1,19 @@
 """How a picture becomes an array: what a person asks for, and what is decided from the data where they don't say."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral
+
+import numpy as np
+
+MOST_CLASSES = 65_535
+"""What 16 bits can tell apart, and one label more to be ignored."""
 
 DEFAULT_SIZE = 64
 """The side of the result where pictures have different sizes, or one that is too large to train on by default."""
+
+USUALLY_IGNORED = 255
+"""What most sets of label maps mark unknown pixels with."""
 
 LARGEST_KEPT = 256
 """The longest side that pictures of one size keep without being asked."""
@@ -16,7 +24,8 @@ class Preprocessing:
     """How a picture becomes an array.
 
     The picture is turned upright, cropped around its centre, resized (bilinear, antialiased) and brought to the number
-    of channels. ``size`` and ``channels`` may be None: then :func:`sqvae.data.load` decides them from the data.
+    of channels. A label map, whose pixels are the numbers of classes, is cropped and resized without mixing them
+    (nearest neighbour). What is None is decided from the data by :func:`sqvae.data.load`.
     """
 
     size: int | tuple[int, int] | None = None
@@ -25,7 +34,13 @@ class Preprocessing:
     """The side of a square that is cut from the centre of the original first; of a smaller picture, as much as it has.
     None: the largest centred part that has the shape of the result, which for a square is the largest square."""
     channels: int | None = None
-    """1 or 3."""
+    """1 or 3; a label map has 1."""
+    labels: bool = False
+    """Whether pixels are the numbers of classes."""
+    classes: int | None = None
+    """How many there are, 0 ... classes - 1. A map with any other label is refused."""
+    ignore: int | None = None
+    """The label of pixels of which nothing is known."""
 
     def __post_init__(self) -> None:
         if self.size is not None:
@@ -39,11 +54,33 @@ class Preprocessing:
             raise ValueError(f"crop must be a whole number > 0, or None, got {self.crop!r}")
         if self.channels not in (None, 1, 3):
             raise ValueError(f"channels must be 1 or 3, or None to decide from the data, got {self.channels!r}")
+        self._check_labels()
+
+    def _check_labels(self) -> None:
+        if not self.labels:
+            if self.classes is not None or self.ignore is not None:
+                raise ValueError(
+                    f"classes and ignore are of label maps; got classes={self.classes}, ignore={self.ignore}"
+                )
+            return
+        if self.channels not in (None, 1):
+            raise ValueError(f"a label map has 1 channel, got channels={self.channels}")
+        object.__setattr__(self, "channels", 1)
+        if self.classes is not None and not 2 <= self.classes <= MOST_CLASSES:
+            raise ValueError(f"classes must be between 2 and {MOST_CLASSES:,}, or None, got {self.classes!r}")
+        if self.ignore is not None and not 0 <= self.ignore <= MOST_CLASSES:
+            raise ValueError(f"ignore must be between 0 and {MOST_CLASSES:,}, or None, got {self.ignore!r}")
 
     @property
     def resolved(self) -> bool:
         """Whether nothing is left to decide."""
-        return self.size is not None and self.channels is not None
+        return self.size is not None and self.channels is not None and (self.classes is not None or not self.labels)
+
+    @property
+    def dtype(self) -> "np.dtype[np.uint8] | np.dtype[np.uint16]":
+        """Of the array: 16 bits only where a label needs them."""
+        largest = max((self.classes or 1) - 1, self.ignore or 0)
+        return np.dtype(np.uint8) if largest < 256 else np.dtype(np.uint16)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -58,7 +95,10 @@ class Preprocessing:
         return Preprocessing(
             defaults.size if self.size is None else self.size,
             defaults.crop if self.crop is None else self.crop,
-            defaults.channels if self.channels is None else self.channels,
+            defaults.channels if self.channels is None and not self.labels else self.channels,
+            self.labels,
+            defaults.classes if self.classes is None and self.labels else self.classes,
+            defaults.ignore if self.ignore is None and self.classes is None and self.labels else self.ignore,
         )
 
     def check_multiple(self, multiple: int) -> None:
@@ -103,6 +143,8 @@ class Survey:
     """(width, height) of the largest area."""
     grey: bool
     """Whether every picture to train on is grey."""
+    labels: tuple[int, ...] | None = None
+    """The labels that occur, of label maps whose labels were looked at."""
 
     @classmethod
     def of(cls, training: Iterable[Header], others: Iterable[Header]) -> "Survey | None":
@@ -129,7 +171,36 @@ def resolve(wanted: Preprocessing, survey: Survey, multiple: int) -> tuple[Prepr
         size, notes = _decide_size(survey, wanted.crop, multiple)
     elif wanted.crop is None:
         notes = _say_crop(survey, size)
-    return Preprocessing(size, wanted.crop, channels), notes
+    decided = replace(wanted, size=size, channels=channels)
+    if wanted.labels and wanted.classes is None:
+        decided, said = _decide_classes(decided, survey.labels or ())
+        notes += said
+    return decided, notes
+
+
+def _decide_classes(wanted: Preprocessing, labels: Sequence[int]) -> tuple[Preprocessing, list[str]]:
+    """The number of classes from the labels that occur, and whether one of them means that nothing is known."""
+    ignore = wanted.ignore
+    known = [label for label in labels if label != ignore]
+    if ignore is None and len(known) > 2 and known[-1] == USUALLY_IGNORED and known[-2] < USUALLY_IGNORED - 1:
+        ignore = known.pop()
+    if not known:
+        raise ValueError(
+            f"every pixel of the label maps is {ignore}, which is to be ignored: there is nothing to learn"
+        )
+    classes = max(known[-1] + 1, 2)
+    if classes > MOST_CLASSES:
+        raise ValueError(f"the largest label is {known[-1]:,}; there may be at most {MOST_CLASSES:,} classes")
+    missing = classes - len([label for label in known if label < classes])
+    notes = [f"label maps of {classes:,} classes, 0 to {classes - 1}"]
+    if missing:
+        notes[0] += (
+            f", of which {missing:,} never occur{'' if missing < classes / 2 else ': number them from 0 to save work'}"
+        )
+    if ignore is not None:
+        how = "" if wanted.ignore is not None else f"; --set data.classes={USUALLY_IGNORED + 1} makes it a class"
+        notes.append(f"pixels with the label {ignore} are ignored{how}")
+    return replace(wanted, classes=classes, ignore=ignore), notes
 
 
 def _decide_size(survey: Survey, crop: int | None, multiple: int) -> tuple[int | tuple[int, int], list[str]]:

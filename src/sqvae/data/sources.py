@@ -11,9 +11,9 @@ from sqvae.data.collection import Found, Reader
 from sqvae.data.readers import READERS
 from sqvae.data.readers.demo import open_demo
 from sqvae.data.readers.hub import open_hub
-from sqvae.data.readers.shapes import open_shapes
+from sqvae.data.readers.shapes import open_shape_maps, open_shapes
 
-_PACKAGED = {"demo": open_demo, "shapes": open_shapes}
+_PACKAGED = {"demo": open_demo, "shapes": open_shapes, "shape-maps": open_shape_maps}
 """Sets that have no files of their own, by name."""
 
 HUB = "hf:"
@@ -21,35 +21,47 @@ HUB = "hf:"
 
 
 @contextmanager
-def opened(source: str | Path) -> Iterator[Found]:
-    """What is found at a path or under a name, with its files let go of in the end."""
-    found = _open(source)
+def opened(source: str | Path, *, labels: bool = False) -> Iterator[Found]:
+    """What is found at a path or under a name, with its files let go of in the end.
+
+    Arguments:
+        labels: look for label maps rather than pictures, where a source has both or reads them differently.
+    """
+    found = _open(source, labels)
     try:
         yield found
     finally:
         found.close()
 
 
-def _open(source: str | Path) -> Found:
+def _open(source: str | Path, labels: bool) -> Found:
     name = str(source)
     if name.startswith(HUB):
         return open_hub(name.removeprefix(HUB))
     # A name in the list means the set even if a folder here is called so; ./mnist is the folder.
     if isinstance(source, str) and name in DATASETS:
-        return _open_named(name)
+        return _open_named(name, labels)
     path = Path(source).expanduser()
     if not path.exists():
         raise FileNotFoundError(_unknown(name))
     for reader in READERS:
         if reader.recognises(path):
-            return reader.open(path)
+            return _read(reader, path, labels)
     raise ValueError(f"{path} is none of: {'; '.join(reader.description for reader in READERS)}")
 
 
-def _open_named(name: str) -> Found:
+def _read(reader: Reader, path: Path, labels: bool) -> Found:
+    return reader.open_labels(path) if labels and reader.open_labels is not None else reader.open(path)
+
+
+def _open_named(name: str, labels: bool) -> Found:
     dataset = DATASETS[name]
+    if labels != dataset.preprocessing.labels:
+        wanted, there = ("label maps", "pictures") if labels else ("pictures", "label maps")
+        others = [other for other, one in DATASETS.items() if one.preprocessing.labels == labels]
+        raise ValueError(f"{name} is a set of {there}, and not of {wanted}; of those there is {', '.join(others)}")
     if name in _PACKAGED:
-        return replace(_PACKAGED[name](), preprocessing=dataset.preprocessing)
+        return replace(_PACKAGED[name](), preprocessing=dataset.preprocessing, class_names=dataset.class_names)
     folder = folder_of(name)
     reader: Reader = next(reader for reader in READERS if reader.name == dataset.reader)
     if not reader.recognises(folder):
@@ -57,8 +69,8 @@ def _open_named(name: str) -> Found:
             f"{folder} does not hold {name} as it is published: it must hold {dataset.layout}, from {dataset.origin}. "
             f"To use the pictures that are there, pass --data {folder}"
         )
-    found = reader.open(folder)
-    return replace(found, preprocessing=dataset.preprocessing)
+    found = _read(reader, folder, labels)
+    return replace(found, preprocessing=dataset.preprocessing, class_names=dataset.class_names or found.class_names)
 
 
 def _unknown(name: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from sqvae.data.catalogue import DATASETS
@@ -24,7 +25,9 @@ def stream(
     strict: bool = False,
     on_skip: Callable[[Skipped], None],
 ) -> Iterator[tuple[list[str], Tensor]]:  # -> names, (B, C, H, W)
-    """All pictures of the inputs, in order, as uint8 in batches with their names; the last batch may be smaller.
+    """All pictures of the inputs, in order, in batches with their names; the last batch may be smaller.
+
+    They are uint8, and uint16 for label maps of more than 256 classes.
 
     A picture's name is its path from the folder that all inputs have in common, so that no two have the same; from the
     input itself if there is one. The sets of an input that has sets follow each other: train, validation, test, others.
@@ -38,28 +41,29 @@ def stream(
     """
     if batch < 1:
         raise ValueError(f"batch must be at least 1, got {batch}")
-    shape = preprocessing.shape
-    return _batches(_outcomes(inputs, preprocessing), shape, batch, strict, on_skip)
+    empty = np.empty((batch, *preprocessing.shape), preprocessing.dtype)
+    return _batches(_outcomes(inputs, preprocessing), empty, strict, on_skip)
 
 
-def count(inputs: Sequence[str | Path]) -> int:
-    """How many pictures :func:`stream` will try to read; looks at names and headers only, where a format has them."""
+def count(inputs: Sequence[str | Path], *, labels: bool = False) -> int:
+    """How many pictures, or label maps, :func:`stream` will try to read.
+
+    Looks at names and headers only, where a format has them.
+    """
     total = 0
     for source in inputs:
-        with opened(source) as found:
+        with opened(source, labels=labels) as found:
             total += sum(len(collection) for _, collection in found.in_order())
     return total
 
 
 def _batches(
     outcomes: Iterator[Decoded | Skipped],
-    shape: tuple[int, int, int],
-    batch: int,
+    pictures: NDArray[np.uint8 | np.uint16],
     strict: bool,
     on_skip: Callable[[Skipped], None],
 ) -> Iterator[tuple[list[str], Tensor]]:
     names: list[str] = []
-    pictures = np.empty((batch, *shape), np.uint8)
     for outcome in outcomes:
         if isinstance(outcome, Skipped):
             if strict:
@@ -68,16 +72,16 @@ def _batches(
             continue
         pictures[len(names)] = outcome.pixels
         names.append(outcome.name)
-        if len(names) == batch:
+        if len(names) == len(pictures):
             yield names, torch.from_numpy(pictures)
-            names, pictures = [], np.empty((batch, *shape), np.uint8)
+            names, pictures = [], np.empty_like(pictures)
     if names:
         yield names, torch.from_numpy(pictures[: len(names)].copy())
 
 
 def _outcomes(inputs: Sequence[str | Path], preprocessing: Preprocessing) -> Iterator[Decoded | Skipped]:
     for source, prefix in zip(inputs, _prefixes(inputs), strict=True):
-        with opened(source) as found:
+        with opened(source, labels=preprocessing.labels) as found:
             for _, collection in found.in_order():
                 # Closed at once if the caller stops early, before the archive that its threads read is.
                 with closing(decode_all(collection, preprocessing)) as outcomes:

@@ -34,6 +34,12 @@ def check_positive(value: float, name: str) -> None:
         raise ValueError(f"{name} must be finite and > 0, got {value}")
 
 
+def check_offset(value: float, name: str) -> None:
+    """Raise if a number that is added to another is not finite and at least 0."""
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{name} must be finite and at least 0, got {value}; 0 leaves it out")
+
+
 def check_share(value: float, name: str) -> None:
     """Raise if a number is not at least 0 and below 1."""
     if not 0 <= value < 1:

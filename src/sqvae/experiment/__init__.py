@@ -13,7 +13,8 @@ from sqvae.experiment.configuration import (
     nearest,
     override,
 )
-from sqvae.experiment.evaluation import Evaluation, PictureTask, as_input, evaluate
+from sqvae.experiment.evaluation import Evaluation, PictureTask, evaluate
+from sqvae.experiment.media import Medium, medium_of
 from sqvae.experiment.profiles import PROFILES, with_profile
 from sqvae.experiment.records import Planned, Record, labels_of_records, load_pictures, load_record, load_records
 from sqvae.experiment.run import Prepared, new_model, prepare, read_experiment, resume, train
@@ -29,6 +30,7 @@ __all__ = [
     "Evaluation",
     "Experiment",
     "LikelihoodSettings",
+    "Medium",
     "NetworkSettings",
     "Outcome",
     "PictureTask",
@@ -39,7 +41,6 @@ __all__ = [
     "Sweep",
     "SweepStoppedError",
     "Tokenizer",
-    "as_input",
     "build_model",
     "build_quantizer",
     "check_name",
@@ -52,6 +53,7 @@ __all__ = [
     "load_record",
     "load_records",
     "map_size",
+    "medium_of",
     "nearest",
     "new_model",
     "override",

@@ -1,14 +1,18 @@
 """Models from configurations."""
 
+from typing import Any
+
 from torch import nn
 
-from sqvae.experiment.configuration import (
-    ConfigurationError,
-    Experiment,
-    LikelihoodSettings,
-    QuantizerSettings,
+from sqvae.experiment.configuration import ConfigurationError, Experiment, QuantizerSettings
+from sqvae.likelihoods import (
+    CategoricalLikelihood,
+    GaussianLikelihood,
+    Likelihood,
+    VonMisesFisherLikelihood,
+    half_circle_directions,
+    one_hot_directions,
 )
-from sqvae.likelihoods import GaussianLikelihood
 from sqvae.models import SQVAE, LatentModel
 from sqvae.networks import conv_decoder, conv_encoder, from_vector, to_vector
 from sqvae.quantizers import QUANTIZERS, Quantizer
@@ -20,21 +24,17 @@ LARGE = 128
 def build_model(experiment: Experiment, shape: tuple[int, int, int]) -> LatentModel:  # shape: (C, H, W)
     """An untrained model for pictures of a shape."""
     quantizer = build_quantizer(experiment.quantizer)
-    encoder, decoder = _networks(experiment, shape, log_variance=quantizer.needs_log_variance)
-    return SQVAE(
-        encoder,
-        quantizer,
-        decoder,
-        _likelihood(experiment.likelihood),
-        latent_terms=experiment.likelihood.latent_terms,
-    )
+    likelihood = build_likelihood(experiment)
+    encoder, decoder = _networks(experiment, shape, likelihood, log_variance=quantizer.needs_log_variance)
+    return SQVAE(encoder, quantizer, decoder, likelihood, latent_terms=experiment.likelihood.latent_terms)
 
 
 def _networks(
-    experiment: Experiment, shape: tuple[int, int, int], *, log_variance: bool
+    experiment: Experiment, shape: tuple[int, int, int], likelihood: Likelihood, *, log_variance: bool
 ) -> tuple[nn.Module, nn.Module]:
     """Encoder and decoder: the convolutional ones, and linear layers between them where the latent is a vector."""
     channels, height, width = shape
+    sees, gives = likelihood.channels(channels)
     network, dim = experiment.network, experiment.quantizer.dim
     map_dim, stride = map_dim_of(experiment), stride_of(experiment, shape)
     check_divisible(height, width, stride)
@@ -42,19 +42,35 @@ def _networks(
     decoder_blocks = network.blocks if network.decoder_blocks is None else network.decoder_blocks
     is_map = network.map_dim is None
     encoder = conv_encoder(
-        channels, map_dim, widths=widths, mix=network.mix, blocks=network.blocks, log_variance=log_variance and is_map
+        sees, map_dim, widths=widths, mix=network.mix, blocks=network.blocks, log_variance=log_variance and is_map
     )
-    decoder = conv_decoder(channels, map_dim, widths=widths, mix=network.mix, blocks=decoder_blocks)
+    bounded = experiment.data.kind == "pictures"
+    decoder = conv_decoder(gives, map_dim, widths=widths, mix=network.mix, blocks=decoder_blocks, bounded=bounded)
     if is_map:
         return encoder, decoder
     map_shape = (map_dim, height // stride, width // stride)
     return to_vector(encoder, map_shape, dim, log_variance=log_variance), from_vector(decoder, map_shape, dim)
 
 
-def _likelihood(settings: LikelihoodSettings) -> GaussianLikelihood:
-    if settings.initial_variance is None:
-        return GaussianLikelihood(settings.variance)
-    return GaussianLikelihood(settings.variance, initial_variance=settings.initial_variance)
+def build_likelihood(experiment: Experiment) -> Likelihood:
+    """The likelihood of an experiment's data."""
+    settings, data = experiment.likelihood, experiment.data
+    options: dict[str, Any] = {}
+    if experiment.likelihood_name == "gaussian":
+        if settings.initial_variance is not None:
+            options["initial_variance"] = settings.initial_variance
+        return GaussianLikelihood(settings.variance, **options)
+    classes = data.number_of_classes
+    if not classes:
+        raise ConfigurationError("the number of classes is not known before the data is loaded; set data.classes")
+    directions = half_circle_directions(classes) if data.kind == "levels" else one_hot_directions(classes)
+    seen = one_hot_directions(classes) if settings.inputs == "one-hot" else directions
+    if experiment.likelihood_name == "categorical":
+        return CategoricalLikelihood(classes, inputs=seen, ignore=data.ignore)
+    if settings.initial_concentration is not None:
+        options["initial_concentration"] = settings.initial_concentration
+    offset = settings.concentration_offset
+    return VonMisesFisherLikelihood(directions, inputs=seen, ignore=data.ignore, concentration_offset=offset, **options)
 
 
 def stride_of(experiment: Experiment, shape: tuple[int, int, int]) -> int:  # shape: (C, H, W)

@@ -8,7 +8,6 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from sqvae.data import Pictures, Progress
-from sqvae.experiment.evaluation import as_input
 from sqvae.experiment.tokenizer import Tokenizer
 
 COMPARED = 1024
@@ -74,16 +73,18 @@ def code_atlas(
         counts += torch.bincount(taken.flatten(), minlength=len(counts))
     chosen = counts.sort(descending=True, stable=True).indices[:codes]
 
-    channels, height, width = pictures.shape
+    _, height, width = pictures.shape
     rows, columns = map_size(tokenizer)
     stride = height // rows
-    sums = torch.zeros(len(chosen), channels, 3 * stride, 3 * stride, dtype=torch.int64)  # exact, in whatever order
+    drawn = _drawn_alone(tokenizer, chosen, (rows, columns), stride, batch_size)
+    sums = torch.zeros_like(drawn, dtype=torch.int64)  # exact, in whatever order
     places = torch.zeros(len(chosen), rows, columns, dtype=torch.int64)
     rank = torch.full((len(counts),), -1)
     rank[chosen] = torch.arange(len(chosen))
     for batch, taken in _encoded(tokenizer, pictures, number, batch_size, "looking at codes", progress):
         ranks = rank[taken]
-        _add_patches(sums, _patches(batch, stride), ranks)
+        shown = tokenizer.medium.shown(tokenizer.medium.model_input(batch, torch.device("cpu")))
+        _add_patches(sums, _patches((shown * 255).round().byte(), stride), ranks)
         places += _place_counts(ranks, len(chosen))
     inside = _patches(torch.ones(1, 1, height, width, dtype=torch.uint8), stride)[0, :, :, 0]  # (h, w, P, P)
     visible = torch.einsum("nhw,hwpq->npq", places.double(), inside.double()).unsqueeze(1)
@@ -91,7 +92,7 @@ def code_atlas(
         counts=counts,
         codes=chosen,
         seen=(sums / (255 * visible)).float(),  # 0 / 0 is nan, as it should be
-        drawn=_drawn_alone(tokenizer, chosen, (rows, columns), stride, batch_size),
+        drawn=drawn,
         places=places,
         stride=stride,
         pictures=number,
@@ -102,7 +103,9 @@ def code_atlas(
 def map_size(tokenizer: Tokenizer) -> tuple[int, ...]:
     """(h, w) of a picture's latent map; () where the latent is one vector."""
     with torch.inference_mode():
-        z = tokenizer.model.encoder(torch.zeros(1, *tokenizer.shape, device=tokenizer.device))
+        nothing = torch.zeros(1, *tokenizer.shape, dtype=torch.uint8)
+        x = tokenizer.medium.model_input(nothing, tokenizer.device)
+        z = tokenizer.model.encoder(tokenizer.model.likelihood.embed(x))
     return tuple((z if isinstance(z, Tensor) else z[0]).shape[2:])
 
 
@@ -158,9 +161,10 @@ def _distances(some: Tensor, others: Tensor, directions: bool) -> Tensor:  # (n,
 def _blur(tokenizer: Tokenizer, pictures: Pictures | None) -> tuple[bool, float | None]:
     """Whether the quantizer compares directions, and the distance that its noise has."""
     if pictures is not None:
-        x = as_input(pictures.take(range(min(64, len(pictures)))), tokenizer.device)
+        stored = pictures.take(range(min(64, len(pictures))))
     else:
-        x = torch.zeros(1, *tokenizer.shape, device=tokenizer.device)
+        stored = torch.zeros(1, *tokenizer.shape, dtype=torch.uint8)
+    x = tokenizer.medium.model_input(stored, tokenizer.device)
     quantized = tokenizer.model(x).quantized
     if quantized.concentration is not None:
         return True, 1 / float(quantized.concentration)
@@ -209,7 +213,8 @@ def _drawn_alone(
     top, left = (side // 2 * stride for side in size)
     drawn = []
     for some in codes.split(batch_size):
-        pictures = tokenizer.decode(some.view(-1, 1, 1).expand(-1, *size)).cpu()
+        alone = tokenizer.model.decode(some.view(-1, 1, 1).expand(-1, *size).to(tokenizer.device))
+        pictures = tokenizer.medium.shown(alone).cpu()
         padded = pad(pictures, (stride, stride, stride, stride), value=torch.nan)
         drawn.append(padded[:, :, top : top + 3 * stride, left : left + 3 * stride])
     return torch.cat(drawn)

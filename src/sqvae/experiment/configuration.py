@@ -11,11 +11,18 @@ from functools import partial
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 from sqvae.data import Preprocessing
+from sqvae.likelihoods import LIKELIHOODS
 from sqvae.likelihoods.gaussian import DecoderVariance
 from sqvae.models import LatentTerms
 from sqvae.quantizers import QUANTIZERS
 from sqvae.quantizers.gaussian import Heads
 from sqvae.training import SCHEDULES, Plan
+
+LEVELS = 256
+"""Of a grey picture."""
+
+DataKind = Literal["pictures", "labels", "levels"]
+ClassInputs = Literal["one-hot", "directions"]
 
 
 class ConfigurationError(ValueError):
@@ -28,24 +35,42 @@ class DataSettings:
 
     source: str = "demo"
     """A folder, a file, or a name: see `sqvae list data`."""
+    kind: DataKind = "pictures"
+    """Pictures of real numbers; label maps, whose pixels are classes; or grey pictures whose levels are 256 classes."""
     size: int | tuple[int, int] | None = None
     """Height and width, or the side of a square."""
     crop: int | None = None
     """The side of a centred square that is cut out before resizing; None takes the largest."""
     channels: int | None = None
     """1 or 3."""
+    classes: int | None = None
+    """Of label maps: 0 ... classes - 1."""
+    ignore: int | None = None
+    """The label of pixels of which nothing is known. None: 255, if it stands apart from the other labels, or none."""
+    class_names: tuple[str, ...] | None = None
+    """Of label maps, from 0 on."""
     split_seed: int = 0
     """Of the division into training, validation and test pictures, where the data has none of its own."""
     strict: bool = False
     """Stop at the first picture that can't be read, rather than leave it out."""
 
     def __post_init__(self) -> None:
+        if self.kind == "levels" and self.channels not in (None, 1):
+            raise ConfigurationError(f"levels are of grey pictures: data.channels must be 1, got {self.channels}")
         _ = self.preprocessing  # which says what is wrong with them
+        if self.class_names is not None and self.classes is not None and len(self.class_names) != self.classes:
+            raise ConfigurationError(f"{len(self.class_names)} data.class_names for {self.classes} data.classes")
 
     @property
     def preprocessing(self) -> Preprocessing:
         """How pictures become arrays."""
-        return Preprocessing(self.size, self.crop, self.channels)
+        channels = 1 if self.kind == "levels" else self.channels
+        return Preprocessing(self.size, self.crop, channels, self.kind == "labels", self.classes, self.ignore)
+
+    @property
+    def number_of_classes(self) -> int:
+        """That a decoder tells apart, at each pixel; 0 for real numbers, or where it is yet to be seen in the data."""
+        return {"pictures": 0, "levels": LEVELS, "labels": self.classes or 0}[self.kind]
 
 
 @dataclass(frozen=True)
@@ -84,6 +109,8 @@ class QuantizerSettings:
     codebook_size: int = 512
     dim: int = 64
     initial_variance: float | None = None
+    initial_concentration: float | None = None
+    concentration_offset: float | None = None
     codebook_scale: float | None = None
     dequantize: bool | None = None
     hard: bool | None = None
@@ -137,8 +164,17 @@ class QuantizerSettings:
 
 @dataclass(frozen=True)
 class LikelihoodSettings:
-    """What the decoder says of the data. Pictures have a Gaussian likelihood."""
+    """What the decoder says of the data."""
 
+    name: str | None = None
+    """Of `sqvae.likelihoods.LIKELIHOODS`. None: gaussian for pictures, vmf for labels and levels."""
+    inputs: ClassInputs | None = None
+    """What the encoder sees of a class: a channel of its own, or its direction, which for label maps is the same, and
+    for levels two numbers. None: its direction."""
+    initial_concentration: float | None = None
+    """Of a vMF decoder, before training. None: 100."""
+    concentration_offset: float = 0.0
+    """What is added to it: see `sqvae.likelihoods.VonMisesFisherLikelihood`."""
     variance: DecoderVariance = "closed_form"
     """Of the decoder: see `sqvae.likelihoods.GaussianLikelihood`."""
     initial_variance: float | None = None
@@ -147,8 +183,12 @@ class LikelihoodSettings:
     """How the quantizer's terms enter the loss: see `sqvae.models.LatentModel`."""
 
     def __post_init__(self) -> None:
-        if self.initial_variance is not None and not self.initial_variance > 0:
-            raise ConfigurationError(f"likelihood.initial_variance must be > 0, got {self.initial_variance}")
+        if self.name is not None:
+            check_name(self.name, LIKELIHOODS, "likelihood.name")
+        for name in ("initial_variance", "initial_concentration"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigurationError(f"likelihood.{name} must be > 0, got {value}")
 
 
 @dataclass(frozen=True)
@@ -171,6 +211,17 @@ class Experiment:
                 f"{self.quantizer.name} would have a single code for it: set network.map_dim=none for a map of codes, "
                 f"or quantizer.name=gaussian-latent for a continuous vector"
             )
+        suits = ("gaussian",) if self.data.kind == "pictures" else ("vmf", "categorical")
+        if self.likelihood.name not in (None, *suits):
+            raise ConfigurationError(
+                f"likelihood.name={self.likelihood.name} does not suit data.kind={self.data.kind}: take "
+                f"{' or '.join(suits)}"
+            )
+
+    @property
+    def likelihood_name(self) -> str:
+        """The likelihood, whether chosen or the one that suits the data."""
+        return self.likelihood.name or ("gaussian" if self.data.kind == "pictures" else "vmf")
 
 
 Settings = TypeVar("Settings")
@@ -289,6 +340,8 @@ def _describe(hint: Any) -> str:
         return " or ".join(map(str, get_args(hint)))
     if get_origin(hint) is tuple:
         kinds = get_args(hint)
+        if str in kinds:
+            return "names, such as sky,road"
         return "whole numbers, such as 32,64" if Ellipsis in kinds else f"{len(kinds)} whole numbers, such as 64,128"
     names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
     return names[hint]
@@ -323,10 +376,11 @@ def _parse(text: str, kind: Any) -> Any:
     if get_origin(kind) is Literal:
         return _among(text, {str(choice): choice for choice in get_args(kind)})
     if get_origin(kind) is tuple:
-        numbers = tuple(int(part) for part in text.strip("()[] ").split(","))
-        if Ellipsis not in get_args(kind) and len(numbers) != len(get_args(kind)):
+        item, *others = get_args(kind)
+        values = tuple(item(part.strip()) for part in text.strip("()[] ").split(","))
+        if Ellipsis not in others and len(values) != 1 + len(others):
             raise ValueError
-        return numbers
+        return values
     return kind(text)
 
 
@@ -341,7 +395,7 @@ def _from_plain(value: Any, hint: Any, key: str) -> Any:
     for kind in _alternatives(hint):
         if get_origin(kind) is tuple and isinstance(value, list | tuple):
             length = None if Ellipsis in get_args(kind) else len(get_args(kind))
-            if all(type(item) is int for item in value) and length in (None, len(value)):
+            if all(type(item) is get_args(kind)[0] for item in value) and length in (None, len(value)):
                 return tuple(value)
         if get_origin(kind) is Literal and value in get_args(kind):
             return value

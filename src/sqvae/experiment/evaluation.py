@@ -9,6 +9,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from sqvae.data import Pictures, Progress
+from sqvae.experiment.media import PICTURES, Medium
 from sqvae.metrics import ReconstructionTotals
 from sqvae.models import Bound, LatentModel, Objective
 from sqvae.training import Validation, stream_seed
@@ -29,14 +30,11 @@ class Evaluation:
     counts: tuple[int, ...]
     """How often each code was taken."""
     originals: Tensor = field(repr=False)
-    """(n, C, H, W), in [0, 1]: the first few pictures,"""
+    """(n, C, H, W), in [0, 1]: a few examples from all of the set, as one looks at them,"""
     reconstructions: Tensor = field(repr=False)
-    """and what became of them."""
-
-
-def as_input(pictures: Tensor, device: torch.device) -> Tensor:  # uint8 (batch, C, H, W) -> float, in [0, 1]
-    """Stored pictures as a model wants them. Channels come last in memory, where convolutions are fastest."""
-    return pictures.to(device, non_blocking=True).float().div_(255).contiguous(memory_format=torch.channels_last)
+    """what became of them,"""
+    errors: Tensor | None = field(default=None, repr=False)
+    """and where that is wrong, if the eye can't tell."""
 
 
 @torch.no_grad()
@@ -44,31 +42,35 @@ def evaluate(
     model: LatentModel,
     pictures: Pictures,
     *,
+    medium: Medium = PICTURES,
     batch_size: int = 32,
     sampled_bound: bool = False,
+    detailed: bool = False,
     accelerator: Accelerator | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Measure a model over a whole set, with the likeliest codes.
 
     Arguments:
+        medium: what the set's examples are.
         sampled_bound: take the bound at codes drawn from the posterior, as the bound wants them, which costs as much
             again. Otherwise it is taken at the likeliest codes.
+        detailed: measure each class too, of label maps.
         accelerator: the processes that share the work, if there are several.
         progress: called with what is being done, how many pictures are done and how many there are.
     """
     model.eval()
     device = next(model.parameters()).device
-    totals = ReconstructionTotals(codebook_size_of(model))
+    totals = ReconstructionTotals(codebook_size_of(model), medium.comparison())
     starts = range(0, len(pictures), batch_size)
     if accelerator is not None:
         starts = starts[accelerator.process_index :: accelerator.num_processes]
     for start in starts:
-        x = as_input(pictures.take(range(start, min(start + batch_size, len(pictures)))), device)
+        x = medium.model_input(pictures.take(range(start, min(start + batch_size, len(pictures)))), device)
         objective: Objective = model(x)
         totals.add(
             x,
-            model.likelihood.predict(objective.output).float(),
+            model.likelihood.predict(objective.output),
             reconstruction_loss=objective.fit.loss,
             latent_loss=objective.latent_weight * objective.quantized.loss,
             bound=objective.bound.nats,
@@ -80,30 +82,45 @@ def evaluate(
     if accelerator is not None and accelerator.num_processes > 1:
         for tensor in totals.tensors():
             tensor.copy_(accelerator.reduce(tensor.to(device), "sum").cpu())
-    few = as_input(pictures.take(range(min(SHOWN, len(pictures)))), device)
-    shown = model.likelihood.predict(model(few).output).float()
-    measures = totals.measures()
-    dimensions = few[0].numel()
-    reconstruction = model.likelihood.loss_of_set(measures.pop("reconstruction_loss"), measures["mse"], dimensions)
+    shown = min(SHOWN, len(pictures))
+    few = medium.model_input(pictures.take([len(pictures) * index // shown for index in range(shown)]), device)
+    became = model.likelihood.predict(model(few).output)
+    measures = totals.measures(detailed=detailed)
+    dimensions = max(measures.pop("dimensions"), 1)
+    reconstruction = model.likelihood.loss_of_set(
+        measures.pop("reconstruction_loss"), measures.get("mse", math.nan), dimensions
+    )
     if sampled_bound:
-        measures |= _sampled_bound(model, pictures, device, progress)
+        measures |= _sampled_bound(model, pictures, medium, dimensions, device, progress)
     measures["loss_per_dimension"] = (reconstruction + measures.pop("latent_loss")) / dimensions
-    return Evaluation(measures, tuple(int(n) for n in totals.counts), few.cpu(), shown.cpu())
+    wrong = medium.errors(few, became)
+    return Evaluation(
+        measures,
+        tuple(int(n) for n in totals.counts),
+        medium.shown(few).cpu(),
+        medium.shown(became).cpu(),
+        None if wrong is None else wrong.cpu(),
+    )
 
 
 def _sampled_bound(
-    model: LatentModel, pictures: Pictures, device: torch.device, progress: Progress | None
+    model: LatentModel,
+    pictures: Pictures,
+    medium: Medium,
+    dimensions: float,
+    device: torch.device,
+    progress: Progress | None,
 ) -> dict[str, float]:
     """The bound over a whole set at codes drawn from the posterior: the same draws, however else the set is divided."""
     total = 0.0
     with torch.random.fork_rng():
         for start in range(0, len(pictures), DRAWN_TOGETHER):
             torch.manual_seed(stream_seed(0, "bound", start))
-            x = as_input(pictures.take(range(start, min(start + DRAWN_TOGETHER, len(pictures)))), device)
+            x = medium.model_input(pictures.take(range(start, min(start + DRAWN_TOGETHER, len(pictures)))), device)
             total += len(x) * float(model(x, sample=True).bound.nats)
             if progress is not None:
                 progress("drawing codes", min(start + DRAWN_TOGETHER, len(pictures)), len(pictures))
-    bound = Bound(torch.tensor(total / len(pictures)), math.prod(pictures.shape))
+    bound = Bound(torch.tensor(total / len(pictures)), dimensions)
     return {"bound_nats": float(bound.nats), "bits_per_dimension": float(bound.bits_per_dimension)}
 
 
@@ -113,31 +130,34 @@ def codebook_size_of(model: nn.Module) -> int:
 
 
 class PictureTask:
-    """Pictures, as the training loop meets them.
+    """Pictures, or label maps, as the training loop meets them.
 
     Arguments:
         model: the model that is trained.
         validation: the pictures it is judged on.
         batch_size: of the judgement.
+        medium: what the pictures are.
     """
 
-    def __init__(self, model: LatentModel, validation: Pictures, batch_size: int) -> None:
+    def __init__(self, model: LatentModel, validation: Pictures, batch_size: int, medium: Medium = PICTURES) -> None:
+        self.medium = medium
         self.model = model
         self.validation = validation
         self.batch_size = batch_size
         self._most_used = 0.0
 
     def prepare(self, examples: Tensor, device: torch.device) -> Tensor:
-        """Pictures in [0, 1]."""
-        return as_input(examples, device)
+        """Examples as the model takes them."""
+        return self.medium.model_input(examples, device)
 
     @torch.no_grad()
     def statistics(self, x: Tensor, outcome: Objective) -> dict[str, float]:
         """What self-annealing looks like from outside, at one training step."""
         quantized, fit = outcome.quantized, outcome.fit
         positions = max(1, quantized.codes[0].numel())
-        found = {
-            "mse": float((outcome.output.float() - x).square().mean()),
+        comparison = self.medium.comparison()
+        comparison.add(x, self.model.likelihood.predict(outcome.output))
+        found = comparison.measures() | {
             "reconstruction": float(fit.loss),
             "latent": float(quantized.loss),
             "entropy_per_position": float(quantized.entropy) / positions,
@@ -155,6 +175,8 @@ class PictureTask:
             found["concentration"] = float(quantized.concentration)
         if fit.variance is not None:
             found["decoder_variance"] = float(fit.variance)
+        if fit.concentration is not None:
+            found["decoder_concentration"] = float(fit.concentration)
         return found
 
     def state(self) -> dict[str, float]:
@@ -167,7 +189,9 @@ class PictureTask:
 
     def validate(self, model: nn.Module, accelerator: Accelerator) -> Validation:
         """The whole validation set, and a word where codes die."""
-        evaluation = evaluate(self.model, self.validation, batch_size=self.batch_size, accelerator=accelerator)
+        evaluation = evaluate(
+            self.model, self.validation, medium=self.medium, batch_size=self.batch_size, accelerator=accelerator
+        )
         measures = evaluation.measures
         return Validation(
             measures["loss_per_dimension"],
@@ -176,6 +200,7 @@ class PictureTask:
             evaluation.counts,
             evaluation.originals,
             evaluation.reconstructions,
+            evaluation.errors,
         )
 
     def _warnings(self, evaluation: Evaluation) -> Iterable[str]:

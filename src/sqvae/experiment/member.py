@@ -35,7 +35,12 @@ def run_member(planned: Planned, folder: RunFolder, records: Path) -> None:
     prepared = prepare(tokenizer.experiment, announce=lambda text: None)
     sets = {"train": prepared.data.train, "validation": prepared.data.validation, "test": prepared.data.test}
     evaluation = evaluate(
-        tokenizer.model, sets["test"], batch_size=planned.experiment.training.batch_size, sampled_bound=True
+        tokenizer.model,
+        sets["test"],
+        medium=tokenizer.medium,
+        batch_size=planned.experiment.training.batch_size,
+        sampled_bound=True,
+        detailed=True,
     )
     sizes = {name: len(pictures) for name, pictures in sets.items()}
     record = make_record(

@@ -25,14 +25,21 @@ def official(experiment: Experiment) -> Experiment:
     """What the authors' code does and the paper does not print.
 
     - Gaussian type I has the variance 1 + e^s; types II to IV have e^h + e^s.
+    - Von Mises-Fisher quantizer and decoder have the concentration 1 + e^s.
     - Networks of 6 ResBlocks for pictures of 28x28 and 32x32 have 2.
     - Decoders have one ResBlock less than encoders.
 
     What is set already (`quantizer.variance_offset`, `quantizer.heads`, `network.decoder_blocks`) stays. The objectives
     of VQ-VAE are the same.
     """
+    likelihood = experiment.likelihood
+    if experiment.likelihood_name == "vmf" and not likelihood.concentration_offset:
+        likelihood = replace(likelihood, concentration_offset=1.0)
     return replace(
-        experiment, network=_official_network(experiment), quantizer=_official_quantizer(experiment.quantizer)
+        experiment,
+        network=_official_network(experiment),
+        quantizer=_official_quantizer(experiment.quantizer),
+        likelihood=likelihood,
     )
 
 
@@ -49,6 +56,8 @@ def with_profile(experiment: Experiment, name: str) -> Experiment:
 def _official_quantizer(settings: QuantizerSettings) -> QuantizerSettings:
     if settings.name == "gaussian-1" and settings.variance_offset is None:
         return replace(settings, variance_offset=1.0)
+    if settings.name == "vmf" and settings.concentration_offset is None:
+        return replace(settings, concentration_offset=1.0)
     if settings.name in WITH_HEAD and settings.heads is None:
         return replace(settings, heads="sum")
     return settings

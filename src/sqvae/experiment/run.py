@@ -13,6 +13,7 @@ from sqvae.data import load as load_data
 from sqvae.experiment.assembly import build_model
 from sqvae.experiment.configuration import Experiment
 from sqvae.experiment.evaluation import PictureTask
+from sqvae.experiment.media import medium_of
 from sqvae.experiment.tokenizer import describe, experiment_from
 from sqvae.models import LatentModel
 from sqvae.training import (
@@ -71,7 +72,10 @@ def prepare(experiment: Experiment, *, announce: Announce = print, progress: Pro
         source=settings.source if named else str(Path(settings.source).resolve()),
         size=data.preprocessing.size,
         crop=data.preprocessing.crop,
-        channels=data.preprocessing.channels,
+        channels=None if settings.kind == "labels" else data.preprocessing.channels,
+        classes=data.preprocessing.classes,
+        ignore=data.preprocessing.ignore,
+        class_names=settings.class_names or data.class_names or None,
     )
     training = _with_passes(experiment.training, len(data.train))
     if training.passes_per_epoch != 1 and experiment.training.passes_per_epoch is None:
@@ -174,7 +178,7 @@ def _training(prepared: Prepared, folder: RunFolder, watchers: Sequence[Watcher]
     return Training(
         model,
         data.train,
-        PictureTask(model, data.validation, plan.batch_size),
+        PictureTask(model, data.validation, plan.batch_size, medium_of(experiment)),
         plan,
         folder,
         prepared.config,

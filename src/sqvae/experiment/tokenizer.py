@@ -11,10 +11,11 @@ from torch import Tensor
 
 from sqvae import __version__
 from sqvae.data import Preprocessing
-from sqvae.distributions.checks import check_range, check_tensor
+from sqvae.distributions.checks import check_tensor
 from sqvae.experiment.assembly import build_model, check_divisible, stride_of
 from sqvae.experiment.configuration import Experiment, from_json, to_json
-from sqvae.experiment.evaluation import as_input, codebook_size_of
+from sqvae.experiment.evaluation import codebook_size_of
+from sqvae.experiment.media import Medium, medium_of
 from sqvae.models import LatentModel
 from sqvae.networks import without_batch_norm
 from sqvae.training import Checkpoint, CheckpointError, RunFolder, fingerprint, read_checkpoint, write_checkpoint
@@ -67,23 +68,28 @@ class Tokenizer:
         """Where the model is."""
         return next(self.model.parameters()).device
 
+    @property
+    def medium(self) -> Medium:
+        """What it turns into codes: pictures, label maps, or grey levels."""
+        return medium_of(self.experiment)
+
     def encode(self, pictures: Tensor) -> Tensor:  # (batch, C, H, W), uint8 or in [0, 1] -> (batch, h, w)
-        """The likeliest codes of pictures."""
+        """The likeliest codes of pictures; or of label maps, integers (batch, H, W)."""
         self._check_shape(pictures)
         _ = self.codebook_size
         with torch.inference_mode():
-            return self._fast.encode(self._input(pictures))
+            return self._fast.encode(self.medium.model_input(pictures, self.device))
 
     def decode(self, codes: Tensor) -> Tensor:  # (batch, h, w) -> (batch, C, H, W), in [0, 1]
-        """The pictures that codes stand for."""
+        """The pictures that codes stand for; or label maps, integers (batch, H, W)."""
         with torch.inference_mode():
-            return self._fast.decode(codes.to(self.device)).float()
+            return self.medium.output(self._fast.decode(codes.to(self.device)))
 
     def reconstruct(self, pictures: Tensor) -> Tensor:  # (batch, C, H, W) -> (batch, C, H, W), in [0, 1]
-        """Pictures after a round trip through their codes."""
+        """Pictures, or label maps, after a round trip through their codes."""
         self._check_shape(pictures)
         with torch.inference_mode():
-            return self._fast.reconstruct(self._input(pictures)).float()
+            return self.medium.output(self._fast.reconstruct(self.medium.model_input(pictures, self.device)))
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write configuration and weights to a folder, as hubs want them. Where the data lay is nobody's business."""
@@ -121,22 +127,15 @@ class Tokenizer:
             self.save_pretrained(Path(folder) / "model")
             return str(hub.upload_folder(repo_id=repository, folder_path=Path(folder) / "model", **commit))
 
-    def _input(self, pictures: Tensor) -> Tensor:
-        if pictures.dtype == torch.uint8:
-            return as_input(pictures, self.device)
-        if not pictures.is_floating_point():
-            raise ValueError(f"pictures must be uint8, or floats in [0, 1]; got {pictures.dtype}")
-        check_range(pictures, 0, 1, "pictures as floats", "; pass 0 ... 255 as uint8")
-        return pictures.to(self.device).float()
-
     def _check_shape(self, pictures: Tensor) -> None:
-        check_tensor(pictures, "pictures")
-        if pictures.ndim != 4 or pictures.shape[1] != self.shape[0]:
-            raise ValueError(
-                f"pictures must be (batch, {self.shape[0]}, height, width) for this model, "
-                f"got shape {tuple(pictures.shape)}"
-            )
-        check_divisible(pictures.shape[2], pictures.shape[3], stride_of(self.experiment, self.shape))
+        what = f"{self.medium.noun}s"
+        check_tensor(pictures, what)
+        flat = pictures.ndim == 3 and self.experiment.data.kind == "labels"
+        if not flat and (pictures.ndim != 4 or pictures.shape[1] != self.shape[0]):
+            wanted = "(batch, height, width)" if what == "label maps" else f"(batch, {self.shape[0]}, height, width)"
+            raise ValueError(f"{what} must be {wanted} for this model, got shape {tuple(pictures.shape)}")
+        height, width = pictures.shape[-2:]
+        check_divisible(height, width, stride_of(self.experiment, self.shape))
 
 
 def describe(experiment: Experiment) -> dict[str, Any]:

@@ -5,23 +5,55 @@ from abc import ABC
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, normalize, one_hot
+from torch.nn.functional import cross_entropy, normalize, pad
 
 from sqvae.distributions import von_mises_fisher
-from sqvae.distributions.checks import check_indices, check_positive, check_size
+from sqvae.distributions.checks import check_indices, check_offset, check_positive, check_size
 from sqvae.distributions.precision import widest_float
 from sqvae.likelihoods.contract import Fit, Likelihood, check_output_shape
 
 
 class LabelLikelihood(Likelihood, ABC):
-    """Data of integer labels, (batch, ...)."""
+    """Data of integer labels, (batch, ...).
 
-    num_classes: int
+    Arguments:
+        inputs: (C, F'), what the encoder sees of each category.
+        ignore: the label of places of which nothing is known: the encoder sees zeros there, and no loss is counted. It
+            may be any number, of a category or not.
+        num_classes: the number of categories, C.
+    """
+
+    inputs: Tensor
+
+    def __init__(self, inputs: Tensor, ignore: int | None, num_classes: int) -> None:
+        super().__init__()
+        if not isinstance(inputs, Tensor) or inputs.ndim != 2 or len(inputs) != num_classes:
+            given = tuple(inputs.shape) if isinstance(inputs, Tensor) else type(inputs).__name__
+            raise ValueError(
+                f"inputs must be a row of numbers for each class, ({num_classes}, dimensions), got {given}"
+            )
+        if ignore is not None:
+            check_size(ignore, "ignore", least=0)
+        self.num_classes = num_classes
+        self.ignore = ignore
+        # One row more, of zeros, for places that are ignored. Not stored: it follows from the configuration.
+        self.register_buffer("inputs", pad(inputs.float(), (0, 0, 0, 1)), persistent=False)
 
     def check(self, x: Tensor) -> None:
+        known = x if self.ignore is None or not isinstance(x, Tensor) else x[x != self.ignore]
         check_indices(
-            x, self.num_classes, "labels", "; take a larger num_classes, or map these labels to classes first"
+            known, self.num_classes, "labels", "; take a larger num_classes, or map these labels to classes first"
         )
+
+    def embed(self, x: Tensor) -> Tensor:
+        self.check(x)
+        labels = x.long()
+        rows = labels if self.ignore is None else labels.where(labels != self.ignore, self.num_classes)
+        return self.inputs[rows].movedim(-1, 1)
+
+    def known(self, x: Tensor) -> Tensor:  # -> (batch, ...), bool
+        """Which places are not ignored."""
+        return torch.ones_like(x, dtype=torch.bool) if self.ignore is None else x != self.ignore
 
 
 class CategoricalLikelihood(LabelLikelihood):
@@ -34,27 +66,27 @@ class CategoricalLikelihood(LabelLikelihood):
 
     Arguments:
         num_classes: the number of categories, C.
+        inputs: (C, F'), what the encoder sees of each category instead.
+        ignore: the label of places of which nothing is known.
     """
 
-    precision: Tensor
-
-    def __init__(self, num_classes: int) -> None:
-        super().__init__()
+    def __init__(self, num_classes: int, *, inputs: Tensor | None = None, ignore: int | None = None) -> None:
         check_size(num_classes, "num_classes", least=2)
-        self.num_classes = num_classes
-        self.register_buffer("precision", torch.empty(0), persistent=False)  # moves and casts with the model
+        super().__init__(one_hot_directions(num_classes) if inputs is None else inputs, ignore, num_classes)
 
     def _fit(self, output: Tensor, x: Tensor) -> Fit:
         check_output_shape(output, (x.shape[0], self.num_classes, *x.shape[1:]), "(batch, classes, ...)")
-        loss = cross_entropy(output, x.long(), reduction="sum") / len(x)
+        nowhere = -100 if self.ignore is None else self.ignore
+        # As rows: with channels last in memory, as convolutions leave them, that is a view, and several times faster.
+        rows = output.movedim(1, -1).flatten(0, -2)
+        loss = cross_entropy(rows, x.long().flatten(), ignore_index=nowhere, reduction="sum") / len(x)
         return Fit(loss, -loss)
 
     def predict(self, output: Tensor) -> Tensor:
         return output.argmax(1)
 
-    def embed(self, x: Tensor) -> Tensor:
-        self.check(x)
-        return one_hot(x.long(), self.num_classes).movedim(-1, 1).to(self.precision.dtype)
+    def channels(self, data: int) -> tuple[int, int]:
+        return self.inputs.shape[1], self.num_classes
 
     def extra_repr(self) -> str:
         return f"num_classes={self.num_classes}"
@@ -73,13 +105,23 @@ class VonMisesFisherLikelihood(LabelLikelihood):
     Arguments:
         directions: (C, F), the unit vectors :math:`w_c` that stand for the categories, as from
             :func:`one_hot_directions` or :func:`half_circle_directions`.
-        initial_concentration: :math:`\kappa` before training.
+        initial_concentration: :math:`e^s` before training, of :math:`\kappa = c + e^s`.
+        concentration_offset: c, at least 0: 0 in the paper, 1 in its authors' own code.
+        inputs: (C, F'), what the encoder sees of each category instead of its direction.
+        ignore: the label of places of which nothing is known.
     """
 
     directions: Tensor
 
-    def __init__(self, directions: Tensor, *, initial_concentration: float = 100.0) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        directions: Tensor,
+        *,
+        initial_concentration: float = 100.0,
+        concentration_offset: float = 0.0,
+        inputs: Tensor | None = None,
+        ignore: int | None = None,
+    ) -> None:
         if not isinstance(directions, Tensor):
             raise TypeError(
                 f"directions must be a tensor (classes, dimensions), got {directions!r}; "
@@ -91,27 +133,33 @@ class VonMisesFisherLikelihood(LabelLikelihood):
         if not torch.allclose(lengths, torch.ones_like(lengths), atol=1e-4):
             raise ValueError(f"directions must have length 1, got lengths {lengths.min():.4g} to {lengths.max():.4g}")
         check_positive(initial_concentration, "initial_concentration")
-        self.num_classes = len(directions)
+        check_offset(concentration_offset, "concentration_offset")
+        super().__init__(directions if inputs is None else inputs, ignore, len(directions))
+        self.concentration_offset = concentration_offset
         self.register_buffer("directions", directions.clone())
         self.log_concentration = nn.Parameter(torch.tensor(math.log(initial_concentration)))
 
     def _fit(self, output: Tensor, x: Tensor) -> Fit:
         space = self.directions.shape[1]
         check_output_shape(output, (x.shape[0], space, *x.shape[1:]), "(batch, directions' dimension, ...)")
+        known = self.known(x)
+        v = self.directions[x.long().where(known, 0)].movedim(-1, 1).to(output.dtype)
         # With 1 - v.f = |v - f|^2 / 2 and the scalars in float64: kappa v.f and log C are both as large as kappa, and
         # float32 has no digits left for their sum.
-        shortfall = (self.embed(x).to(output.dtype) - normalize(output, dim=1)).square().sum() / (2 * x.shape[0])
-        concentration = self.log_concentration.to(widest_float(output.device)).exp()
+        distances = (v - normalize(output, dim=1)).square()
+        if self.ignore is not None:
+            distances = distances.sum(1).where(known, 0)
+        shortfall, places = distances.sum() / (2 * len(x)), known.sum() / len(x)
+        concentration = self.concentration_offset + self.log_concentration.to(widest_float(output.device)).exp()
         log_peak = von_mises_fisher.log_normalizer(concentration, space) + concentration
-        log_likelihood = (x[0].numel() * log_peak - concentration * shortfall).to(output.dtype)
+        log_likelihood = (places * log_peak - concentration * shortfall).to(output.dtype)
         return Fit(-log_likelihood, log_likelihood, concentration=concentration.detach())
 
     def predict(self, output: Tensor) -> Tensor:
         return torch.einsum("nf...,cf->nc...", output, self.directions.to(output.dtype)).argmax(1)
 
-    def embed(self, x: Tensor) -> Tensor:
-        self.check(x)
-        return self.directions[x.long()].movedim(-1, 1)
+    def channels(self, data: int) -> tuple[int, int]:
+        return self.inputs.shape[1], self.directions.shape[1]
 
     def extra_repr(self) -> str:
         return f"num_classes={self.num_classes}, dim={self.directions.shape[1]}"

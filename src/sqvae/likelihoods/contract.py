@@ -43,7 +43,11 @@ class Likelihood(nn.Module, ABC):
     def embed(self, x: Tensor) -> Tensor:
         """Data as the encoder sees it: real numbers, channels first."""
 
-    def loss_of_set(self, mean_loss: float, mean_squared_error: float, dimensions: int) -> float:
+    def channels(self, data: int) -> tuple[int, int]:
+        """How many the encoder sees, and the decoder gives, for data with so many."""
+        return data, data
+
+    def loss_of_set(self, mean_loss: float, mean_squared_error: float, dimensions: float) -> float:
         """The loss of a whole set of data, from what was found batch by batch in ``eval()``.
 
         Arguments:

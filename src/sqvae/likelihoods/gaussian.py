@@ -73,7 +73,7 @@ class GaussianLikelihood(Likelihood):
         weight = (1 / self.batches).clamp_min(1 - self.decay)
         self.log_variance += weight * (log_variance.to(self.log_variance.dtype) - self.log_variance)
 
-    def loss_of_set(self, mean_loss: float, mean_squared_error: float, dimensions: int) -> float:
+    def loss_of_set(self, mean_loss: float, mean_squared_error: float, dimensions: float) -> float:
         r"""With a closed-form variance, that of the set taken as one batch: :math:`\frac D2 \log \mathrm{MSE}`."""
         if self.variance != "closed_form":
             return mean_loss

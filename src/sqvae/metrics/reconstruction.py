@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from sqvae.distributions import perplexity
+from sqvae.metrics.comparison import Comparison
 
 
 class ReconstructionTotals:
@@ -16,12 +17,14 @@ class ReconstructionTotals:
 
     Arguments:
         codebook_size: the number of codes, 0 where there are none.
+        comparison: of the data with what became of it.
     """
 
-    def __init__(self, codebook_size: int) -> None:
+    def __init__(self, codebook_size: int, comparison: Comparison) -> None:
+        self.comparison = comparison
         self.counts = torch.zeros(codebook_size, dtype=torch.float64)
         self.probabilities = torch.zeros(codebook_size, dtype=torch.float64)
-        self.sums = torch.zeros(6, dtype=torch.float64)  # squared error, values, examples; losses, bound
+        self.sums = torch.zeros(5, dtype=torch.float64)  # values, examples; losses, bound
         self.batches = torch.zeros(2, dtype=torch.float64)  # perplexities, their number
 
     def add(
@@ -37,10 +40,9 @@ class ReconstructionTotals:
     ) -> None:  # (batch, ...), (batch, ...), (), (), (), (K,), (K,)
         """One batch: the data and what became of it, losses and bound per example, and the use of codes."""
         examples = x.shape[0]
-        # Summed in float64, but on the CPU: not every device has it.
-        errors = (reconstruction.float() - x.float()).square().flatten(1).sum(1).cpu().double()
+        values = self.comparison.add(x, reconstruction)
         means = torch.stack([value.detach().float().cpu() for value in (reconstruction_loss, latent_loss, bound)])
-        own = torch.tensor([float(errors.sum()), x.numel(), examples], dtype=torch.float64)
+        own = torch.tensor([values, examples], dtype=torch.float64)
         self.sums += torch.cat((own, examples * means.double()))
         if len(self.counts):
             counts = counts.cpu().double()
@@ -50,18 +52,17 @@ class ReconstructionTotals:
 
     def tensors(self) -> list[Tensor]:
         """All sums, to be added up over processes in place."""
-        return [self.counts, self.probabilities, self.sums, self.batches]
+        return [self.comparison.sums, self.counts, self.probabilities, self.sums, self.batches]
 
-    def measures(self) -> dict[str, float]:
+    def measures(self, *, detailed: bool = False) -> dict[str, float]:
         """The measures by name."""
-        error, values, examples, reconstruction_loss, latent_loss, bound = self.sums.tolist()
-        dimensions = values / examples
-        found = {
-            "mse": error / values,
+        values, examples, reconstruction_loss, latent_loss, bound = self.sums.tolist()
+        found = self.comparison.measures(detailed=detailed) | {
+            "dimensions": values / examples,
             "reconstruction_loss": reconstruction_loss / examples,
             "latent_loss": latent_loss / examples,
             "bound_nats": bound / examples,
-            "bits_per_dimension": -bound / examples / dimensions / math.log(2),
+            "bits_per_dimension": -bound / max(values, 1) / math.log(2),
         }
         if len(self.counts):
             perplexities, batches = self.batches.tolist()

@@ -22,8 +22,8 @@ class Bound:
 
     nats: Tensor
     """(): per sample, averaged over the batch."""
-    dimensions: int
-    """D: the numbers, or labels, that make up a sample."""
+    dimensions: float
+    """D: the numbers, or labels, that make up a sample; on average, where not all of them are known."""
 
     @property
     def bits_per_dimension(self) -> Tensor:

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from sqvae.distributions.checks import check_choice, check_log_scale, check_positive
+from sqvae.distributions.checks import check_choice, check_log_scale, check_offset, check_positive
 from sqvae.distributions.processes import own_normal_like
 from sqvae.quantizers.contract import Positions
 from sqvae.quantizers.nearest import squared_distance_factors
@@ -88,8 +88,7 @@ class GaussianQuantizer(StochasticQuantizer):
         if initial_variance is None:
             initial_variance = 1.0 if variance == "fixed" else 10.0
         check_positive(initial_variance, "initial_variance")
-        if not 0 <= variance_offset < math.inf:
-            raise ValueError(f"variance_offset must be finite and at least 0, got {variance_offset}; 0 leaves it out")
+        check_offset(variance_offset, "variance_offset")
         check_choice(heads, get_args(Heads), "heads")
         self.needs_log_variance = variance not in ("shared", "fixed")
         if variance_offset and variance == "fixed":

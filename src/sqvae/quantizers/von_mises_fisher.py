@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from sqvae.distributions import von_mises_fisher
-from sqvae.distributions.checks import check_log_scale, check_positive, check_size
+from sqvae.distributions.checks import check_log_scale, check_offset, check_positive, check_size
 from sqvae.distributions.precision import widest_float
 from sqvae.quantizers.contract import Positions
 from sqvae.quantizers.stochastic import StochasticQuantizer
@@ -21,6 +21,8 @@ class VonMisesFisherQuantizer(StochasticQuantizer):
 
     .. math:: \mathcal R_\varphi^{\mathrm{vMF}}(Z, Z_q) = \sum_i \kappa_\varphi (1 - z_{q,i}^\top z_i)
 
+    The concentration is :math:`\kappa_\varphi = c + e^s`. The paper's c is 0; its authors' own code has 1.
+
     Encodings and codebook are normalised here, so the caller's encoder need not. Where dequantization is on, the draws'
     mean has length :math:`A(\kappa_\varphi) < 1`, and each costs
     :math:`\kappa_\varphi (1 - A(\kappa_\varphi))` on average; the paper sets that mean's length to 1.
@@ -28,7 +30,8 @@ class VonMisesFisherQuantizer(StochasticQuantizer):
     Arguments:
         codebook_size: the number of codes, :math:`K`.
         dim: the dimension of a code, :math:`d_b \ge 2`.
-        initial_concentration: :math:`\kappa_\varphi` at the start; 1 makes the first assignments nearly uniform.
+        initial_concentration: :math:`e^s` at the start; 1 makes the first assignments nearly uniform.
+        concentration_offset: c, at least 0.
         dequantize, hard: see :class:`~sqvae.quantizers.stochastic.StochasticQuantizer`.
         channel_first: latent maps are (batch, dim, ...).
     """
@@ -39,6 +42,7 @@ class VonMisesFisherQuantizer(StochasticQuantizer):
         dim: int,
         *,
         initial_concentration: float = 1.0,
+        concentration_offset: float = 0.0,
         dequantize: bool = False,
         hard: bool = False,
         channel_first: bool = False,
@@ -46,6 +50,8 @@ class VonMisesFisherQuantizer(StochasticQuantizer):
         super().__init__(codebook_size, dim, dequantize=dequantize, hard=hard, channel_first=channel_first)
         check_size(dim, "dim", least=2)
         check_positive(initial_concentration, "initial_concentration")
+        check_offset(concentration_offset, "concentration_offset")
+        self.concentration_offset = concentration_offset
         self.log_concentration = nn.Parameter(torch.tensor(math.log(initial_concentration)))
 
     def _project(self, vectors: Tensor) -> Tensor:
@@ -73,4 +79,7 @@ class VonMisesFisherQuantizer(StochasticQuantizer):
     def _scale(self, log_variance: Tensor | None, positions: Positions, *, optional: bool = False) -> Tensor:
         super()._scale(log_variance, positions)
         check_log_scale(self.log_concentration.detach(), "the quantizer's log_concentration")
-        return self.log_concentration.to(positions.vectors.dtype)
+        scale: Tensor = self.log_concentration
+        if self.concentration_offset:
+            scale = torch.logaddexp(scale, scale.new_tensor(math.log(self.concentration_offset)))
+        return scale.to(positions.vectors.dtype)

@@ -5,12 +5,15 @@ from dataclasses import replace
 
 from sqvae.experiment import Experiment
 from sqvae.recipes.artefact import Artefact, Results, chosen, plan, report, words
+from sqvae.recipes.categories import camvid, celebamask_hq, gray_celeba, grey_levels, label_maps, mnist_levels
 from sqvae.recipes.collection import MOST_SEEDS, collect, collect_all
 from sqvae.recipes.figure_2 import FIGURE_2
 from sqvae.recipes.figure_5 import FIGURE_5
 from sqvae.recipes.scales import SCALES, Scale, short
 from sqvae.recipes.small_budget import SMALL_BUDGET
 from sqvae.recipes.table_2 import FIGURE_6, TABLE_2
+from sqvae.recipes.table_4 import FIGURE_4, TABLE_4
+from sqvae.recipes.table_5 import TABLE_5
 from sqvae.recipes.vision import celeba, celeba_hq, cifar10, demo, fashion_mnist, mnist, pictures
 
 
@@ -28,14 +31,26 @@ RECIPES: Mapping[str, Callable[[], Experiment]] = {
     "cifar10": cifar10,
     "celeba": celeba,
     "celeba-hq": celeba_hq,
+    "label-maps": label_maps,
+    "grey-levels": grey_levels,
+    "celebamask-hq": celebamask_hq,
+    "camvid": camvid,
+    "mnist-levels": mnist_levels,
+    "gray-celeba": gray_celeba,
 }
 """Every recipe by name; the first line of its docstring says what it is."""
+
+OWN_DATA = ("pictures", "label-maps", "grey-levels")
+"""The recipes for a person's own data."""
 
 ARTEFACTS: Mapping[str, Artefact] = {
     "figure-2": FIGURE_2,
     "figure-5": FIGURE_5,
     "table-2": TABLE_2,
     "figure-6": FIGURE_6,
+    "table-4": TABLE_4,
+    "figure-4": FIGURE_4,
+    "table-5": TABLE_5,
     "small-budget": SMALL_BUDGET,
 }
 """Every table and figure by the name that `sqvae reproduce` takes."""
@@ -43,6 +58,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
 __all__ = [
     "ARTEFACTS",
     "MOST_SEEDS",
+    "OWN_DATA",
     "RECIPES",
     "SCALES",
     "Artefact",

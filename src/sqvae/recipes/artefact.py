@@ -14,8 +14,8 @@ from sqvae.recipes.methods import METHODS, vector_dimension
 from sqvae.recipes.scales import Scale
 from sqvae.reports import Claim, Picture, Report, Table
 
-SMOKE_DATA = "shapes"
-"""What smoke runs take in place of the real pictures."""
+SMOKE_DATA = {"pictures": "shapes", "levels": "shapes", "labels": "shape-maps"}
+"""What smoke runs take in place of the real data, by its kind."""
 
 ITSELF = ("data", "method")
 """Kinds of tags that a person names by the tag alone; of others they say the kind as well, as in k=128."""
@@ -75,6 +75,8 @@ class Artefact:
     content: Callable[[Results], Content]
     extra: tuple[str, ...] = ()
     """Methods that are carried out only where they are asked for by name."""
+    short_epochs: int | None = None
+    """Of a short run, if not as many as usual."""
     own_schedule: bool = False
     """Whether it says itself how long and how fast to train, whatever the scale; a smoke run is small all the same."""
 
@@ -95,6 +97,8 @@ def plan(artefact: Artefact, scale: Scale, seeds: Sequence[int], data: str | Non
             sized = _with_vector_latent(_with_data(experiment, name, scale, data))
             if scale.name == "smoke" or not artefact.own_schedule:
                 sized = scale.applied(sized)
+            if scale.name == "short" and artefact.short_epochs is not None:
+                sized = replace(sized, training=replace(sized.training, epochs=artefact.short_epochs))
             label = slug(Path(data).name) if data is not None else name
             for seed in seeds:
                 all_tags = {"data": label, **tags, "scale": scale.name, "seed": str(seed)}
@@ -108,16 +112,14 @@ def slug(name: str) -> str:
 
 
 def _with_data(experiment: Experiment, name: str, scale: Scale, data: str | None) -> Experiment:
-    if data is not None:
-        settings = DataSettings(source=data)
-        if data not in DATASETS:  # other pictures are brought to the size of those that they stand for
-            shape = DATASETS[name].preprocessing
-            settings = replace(settings, size=shape.size, channels=shape.channels)
-        return replace(experiment, data=settings)
-    if scale.name == "smoke":
-        shape = DATASETS[name].preprocessing
-        return replace(experiment, data=DataSettings(SMOKE_DATA, size=shape.size, channels=shape.channels))
-    return experiment
+    kind, shape = experiment.data.kind, DATASETS[name].preprocessing
+    source = SMOKE_DATA[kind] if data is None and scale.name == "smoke" else data
+    if source is None:
+        return experiment
+    settings = DataSettings(source, kind)
+    if source not in DATASETS or data is None:  # other pictures are brought to the size of those that they stand for
+        settings = replace(settings, size=shape.size, channels=shape.channels if kind == "pictures" else None)
+    return replace(experiment, data=settings)
 
 
 def _with_vector_latent(experiment: Experiment) -> Experiment:

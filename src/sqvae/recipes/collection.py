@@ -40,7 +40,7 @@ def collect_all(
         for scale in SCALES.values():
             for source in (None, *sources) if len(artefact.data) == 1 else (None,):
                 own = source in artefact.data and scale.name != "smoke"
-                stand_in = source == SMOKE_DATA and scale.name == "smoke"
+                stand_in = source in SMOKE_DATA.values() and scale.name == "smoke"
                 results = None if own or stand_in else collect(artefact, scale, folder, source)
                 if results is not None:
                     found[name, scale.name, source] = results

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from sqvae.experiment import Experiment, NetworkSettings, Record
 from sqvae.recipes.artefact import Artefact, Content, Results, resized
+from sqvae.recipes.dynamics import ends_of, epochs_of
 from sqvae.recipes.methods import METHODS
 from sqvae.recipes.scales import Scale
 from sqvae.recipes.vision import mnist
@@ -70,7 +71,7 @@ def _with_curves(records: Sequence[Record]) -> list[Record]:
 
 
 def _row(records: Sequence[Record]) -> list[str]:
-    ends = [_ends(record.training["entropy_per_position"]) for record in records]
+    ends = [ends_of([record], "entropy_per_position") for record in records]
     return [
         mean_and_deviation([1000 * record.measures["mse"] for record in records], 3),
         mean_and_deviation([record.measures["perplexity"] for record in records], 1),
@@ -88,19 +89,19 @@ def _draw_dynamics(axes: Axes, records: Sequence[Record]) -> None:
             ("decoder_variance", None, r"$\sigma^2 / \sigma_0^2$", "tab:red", "-"),
         ):
             scale = first or curves[name][0]
-            axes.plot(_epochs(record), [value / scale for value in curves[name]], style, color=colour, label=label)
+            axes.plot(epochs_of(record), [value / scale for value in curves[name]], style, color=colour, label=label)
         axes.legend(fontsize="small")
     axes.set(title="(a) variances, relative to the start", xlabel="epoch", yscale="log")
 
 
 def _draw_entropy(axes: Axes, trained: Sequence[Record], fixed: Mapping[str, Record]) -> None:
     for record in trained:
-        axes.plot(_epochs(record), record.training["entropy_per_position"], color="tab:blue", lw=2.5, label="trained")
+        axes.plot(epochs_of(record), record.training["entropy_per_position"], color="tab:blue", lw=2.5, label="trained")
     shades = colormaps["YlOrRd"]
     for number, (variance, record) in enumerate(fixed.items()):
         colour = shades(0.35 + 0.65 * number / max(1, len(fixed) - 1))
         label = rf"$\sigma_q^2 = {variance}$"
-        axes.plot(_epochs(record), record.training["entropy_per_position"], "--", color=colour, label=label)
+        axes.plot(epochs_of(record), record.training["entropy_per_position"], "--", color=colour, label=label)
     axes.set(title="(b) entropy of a position's code, in nats", xlabel="epoch")
     axes.set_ylim(bottom=0)
     if trained or fixed:
@@ -122,11 +123,6 @@ def _draw_errors(axes: Axes, trained: Sequence[Record], fixed: Mapping[str, Sequ
         axes.legend(fontsize="small")
 
 
-def _epochs(record: Record) -> list[float]:
-    per_epoch = record.steps / max(1, record.experiment["training"]["epochs"])
-    return [step / per_epoch for step in record.training["step"]]
-
-
 def _deviation(values: Sequence[float]) -> float:
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
@@ -145,7 +141,7 @@ def _claims(trained: Sequence[Record], fixed: Mapping[str, Sequence[Record]]) ->
         ("decoder_variance", "The decoder's variance falls"),
         ("entropy_per_position", "The entropy falls with a trained variance"),
     ):
-        first, last = _mean_ends(trained, name)
+        first, last = ends_of(trained, name)
         claims.append(Claim(text, last < first, f"{first:.3g} in the beginning, {last:.3g} at the end"))
     if fixed:
         own = _fall(trained)
@@ -170,19 +166,8 @@ def _claims(trained: Sequence[Record], fixed: Mapping[str, Sequence[Record]]) ->
     return claims
 
 
-def _ends(values: Sequence[float]) -> tuple[float, float]:
-    """Means over the first and the last twentieth of a curve: single batches are noisy."""
-    some = max(1, len(values) // 20)
-    return statistics.fmean(values[:some]), statistics.fmean(values[-some:])
-
-
-def _mean_ends(records: Sequence[Record], name: str) -> tuple[float, float]:
-    ends = [_ends(record.training[name]) for record in records]
-    return statistics.fmean(first for first, _ in ends), statistics.fmean(last for _, last in ends)
-
-
 def _fall(records: Sequence[Record]) -> float:
-    first, last = _mean_ends(records, "entropy_per_position")
+    first, last = ends_of(records, "entropy_per_position")
     return first - last
 
 

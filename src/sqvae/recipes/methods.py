@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqvae.experiment import Experiment, override
 
@@ -48,8 +48,23 @@ METHODS: Mapping[str, Method] = {
     "sq-vae-2": Method("Gaussian SQ-VAE (II)", ("quantizer.name=gaussian-2",), "tab:cyan", "o", True),
     "sq-vae-3": Method("Gaussian SQ-VAE (III)", ("quantizer.name=gaussian-3",), "tab:purple", "o", True),
     "sq-vae-4": Method("Gaussian SQ-VAE (IV)", ("quantizer.name=gaussian-4",), "tab:pink", "o", True),
+    "nc-sq-vae": Method(
+        "NC SQ-VAE", ("quantizer.name=gaussian-1", "likelihood.name=categorical"), "tab:purple", "D", True
+    ),
+    "vmf-sq-vae": Method("vMF SQ-VAE", ("quantizer.name=vmf", "likelihood.name=vmf"), "tab:blue", "*", True),
 }
 """Every model by the name that --only takes."""
+
+CATEGORICAL: Mapping[str, Method] = {
+    "vae": replace(METHODS["vae"], settings=("quantizer.name=gaussian-latent", "likelihood.name=categorical")),
+    "vq-vae-ema": replace(
+        METHODS["vq-vae-ema"],
+        settings=("quantizer.name=vq-ema", "likelihood.name=categorical", "training.learning_rate=3e-4"),
+    ),
+    "nc-sq-vae": METHODS["nc-sq-vae"],
+    "vmf-sq-vae": METHODS["vmf-sq-vae"],
+}
+"""The models that the paper compares on categories: cross-entropy for all but its own."""
 
 
 def vector_dimension(positions: int, codebook_size: int, bits: int = 32) -> int:

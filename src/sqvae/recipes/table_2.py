@@ -3,12 +3,11 @@
 import statistics
 from collections.abc import Mapping
 
-from matplotlib.figure import Figure
-
-from sqvae.experiment import Experiment, Record, load_pictures
+from sqvae.experiment import Experiment
 from sqvae.recipes.artefact import Artefact, Content, Results, resized
 from sqvae.recipes.methods import METHODS
 from sqvae.recipes.scales import Scale
+from sqvae.recipes.side_by_side import side_by_side
 from sqvae.recipes.vision import celeba
 from sqvae.reports import Claim, Table, mean_and_deviation
 
@@ -28,9 +27,6 @@ EXTRA = ("vq-vae", "vq-vae-ema-closed", "sq-vae-4")
 
 CELEBA = 202_599
 """Pictures that CelebA has."""
-
-SHOWN = 10
-"""Pictures in a row of figure 6."""
 
 
 def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]:
@@ -85,28 +81,8 @@ def _claims(results: Results) -> list[Claim]:
 
 
 def _pictures(results: Results) -> Content:
-    caption = "Figure 6. The first pictures of the test set, and what each model makes of them."
-    return Content(drawings={"": (_side_by_side(results), caption)})
-
-
-def _side_by_side(results: Results) -> Figure:
-    """A row of originals, and one for each model."""
-    shown: dict[str, Record] = {method: results.where(method=method)[0] for method in _present(results)}
-    rows = {METHODS[method].label: load_pictures(results.folder, record) for method, record in shown.items()}
-    found = {label: pictures for label, pictures in rows.items() if pictures is not None}
-    figure = Figure(figsize=(13, len(found) + 1.3), layout="constrained")
-    if not found:
-        return figure
-    originals = next(iter(found.values()))[0]
-    strips = {"original": originals, **{label: pictures[1] for label, pictures in found.items()}}
-    panels = figure.subplots(len(strips), 2, squeeze=False, width_ratios=(1, 4))
-    for (beside, axes), (label, pictures) in zip(panels, strips.items(), strict=True):
-        strip = pictures[:SHOWN].permute(1, 0, 2, 3).flatten(1, 2)  # (H, n W, C)
-        axes.imshow(strip.squeeze(-1).numpy(), cmap="gray", vmin=0, vmax=255, interpolation="nearest")
-        axes.axis("off")
-        beside.axis("off")
-        beside.text(1, 0.5, label, ha="right", va="center", fontsize=9)
-    return figure
+    caption = "Figure 6. Some pictures of the test set, and what each model makes of them."
+    return Content(drawings={"": (side_by_side(results, _present(results)), caption)})
 
 
 TABLE_2 = Artefact(

@@ -6,7 +6,7 @@ from sqvae.reports.curves import save_curves
 from sqvae.reports.drawing import Drawings
 from sqvae.reports.grid import save_pairs
 from sqvae.reports.report import Claim, Picture, Report, html_page, markdown_page
-from sqvae.reports.results import results_page, rows_of
+from sqvae.reports.results import error_of, results_page, rows_of
 from sqvae.reports.summary import Section, summarize
 from sqvae.reports.tables import Table, mean_and_deviation
 
@@ -17,6 +17,7 @@ __all__ = [
     "Report",
     "Section",
     "Table",
+    "error_of",
     "html_page",
     "markdown_page",
     "mean_and_deviation",

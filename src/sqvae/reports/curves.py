@@ -9,6 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from sqvae.reports.results import error_name
+
 FEW = 30
 """So few points are marked, since a line through them, or through one, does not show them."""
 
@@ -34,6 +36,7 @@ def save_curves(path: Path, records: Records, codebook_size: int) -> None:
         ("relative_variance", r"$\sigma_\varphi^2$ over the codes' mean squared distance"),
         ("concentration", r"quantization, $\kappa_\varphi$"),
         ("decoder_variance", r"decoder, $\sigma^2$"),
+        ("decoder_concentration", r"decoder, $\kappa$"),
     ):
         _plot(spread, steps, name, label, relative=True)
     spread.set(title="spread of quantization and decoder, relative to the start", yscale="log")
@@ -48,9 +51,10 @@ def save_curves(path: Path, records: Records, codebook_size: int) -> None:
         _say(randomness, "none: the nearest code is taken" if codebook_size else NO_CODES)
     randomness.set(title="randomness of the quantization, in nats")
 
-    _plot(error, steps, "mse", "training batches")
-    _plot(error, validations, "mse", "validation, likeliest codes" if codebook_size else "validation", marker="o")
-    error.set(title="mean squared error", yscale="log")
+    name = error_name(validations[-1] if validations else steps[-1] if steps else {})
+    _plot(error, steps, name, "training batches")
+    _plot(error, validations, name, "validation, likeliest codes" if codebook_size else "validation", marker="o")
+    error.set(title="mean squared error" if name == "mse" else "share of pixels that are wrong", yscale="log")
 
     if codebook_size:
         _plot(use, validations, "perplexity", "perplexity, validation", marker="o")

@@ -23,5 +23,5 @@ class Drawings(Watcher):
         if validation.originals is not None and validation.reconstructions is not None:
             self.folder.pictures.mkdir(exist_ok=True)
             path = self.folder.pictures / f"epoch-{position.epoch:04d}.png"
-            save_pairs(path, validation.originals, validation.reconstructions)
+            save_pairs(path, validation.originals, validation.reconstructions, validation.errors)
         save_curves(self.folder.curves, read_records(self.folder.log), len(validation.counts))

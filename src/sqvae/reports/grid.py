@@ -9,18 +9,22 @@ from torch import Tensor
 GAP = 2
 
 
-def save_pairs(path: Path, originals: Tensor, reconstructions: Tensor, columns: int = 8) -> None:
+def save_pairs(
+    path: Path, originals: Tensor, reconstructions: Tensor, errors: Tensor | None = None, columns: int = 8
+) -> None:
     """Rows of originals, each above the row of its reconstructions; grey lines part the pairs of rows.
 
     Arguments:
         originals, reconstructions: (n, C, H, W), in [0, 1], C = 1 or 3.
+        errors: the same, for a third row.
     """
+    rows = [originals, reconstructions, *([] if errors is None else [errors])]
     count, channels, height, width = originals.shape
     columns = min(columns, count)
     bands = []
     for start in range(0, count, columns):
-        pairs = [pictures[start : start + columns] for pictures in (originals, reconstructions)]
-        band = torch.full((channels, 2 * height, columns * width), 0.5)
+        pairs = [pictures[start : start + columns] for pictures in rows]
+        band = torch.full((channels, len(rows) * height, columns * width), 0.5)
         for row, pictures in enumerate(pairs):
             for column, picture in enumerate(pictures):
                 top, left = row * height, column * width

@@ -2,10 +2,34 @@
 
 from collections.abc import Mapping, Sequence
 
+MOST_CLASSES = 40
+"""A table names each of so many classes at most."""
+
+ERRORS = {"pixel_error": ("pixel error", 100.0, "%"), "mse": ("MSE x 1000", 1000.0, "")}
+"""What tells how far off reconstructions are, the first that was measured counts: its words, factor and unit."""
+
+
+def error_of(measures: Mapping[str, float]) -> str:
+    """The error that matters most, in words: "MSE x 1000 = 1.557"."""
+    name = error_name(measures)
+    words, factor, unit = ERRORS[name]
+    return f"{words} = {factor * measures[name]:.3f}{unit}"
+
+
+def error_name(measures: Mapping[str, float]) -> str:
+    """Of the error that matters most: of label maps the pixel error, of levels and pictures the squared error."""
+    return "pixel_error" if "miou" in measures else "mse"
+
 
 def rows_of(measures: Mapping[str, float], codebook_size: int, batch_size: int) -> dict[str, str]:
     """What was measured, in words, and the value; in the order in which one wants to know."""
-    rows = {"MSE x 1000": f"{1000 * measures['mse']:.3f}"}
+    rows = {}
+    if "mse" in measures:
+        rows["MSE x 1000"] = f"{1000 * measures['mse']:.3f}"
+    if "pixel_error" in measures:
+        rows["pixels that are wrong"] = f"{100 * measures['pixel_error']:.2f}%"
+    if "miou" in measures:
+        rows |= _overlaps(measures)
     if "perplexity" in measures:
         rows |= {
             "perplexity of the codes": f"{measures['perplexity']:.1f} of {codebook_size}",
@@ -17,6 +41,16 @@ def rows_of(measures: Mapping[str, float], codebook_size: int, batch_size: int) 
         "bound on the log-likelihood": f"{measures['bound_nats']:.1f} nats",
         "the same, in bits per dimension": f"{measures['bits_per_dimension']:.3f}",
     }
+
+
+def _overlaps(measures: Mapping[str, float]) -> dict[str, str]:
+    """Intersection over union: the mean, and each class that occurs."""
+    present = int(measures["classes_present"])
+    each = {name: value for name, value in measures.items() if name.startswith("iou of ")}
+    rows = {f"mIoU, of the {present} classes that occur": f"{100 * measures['miou']:.1f}%"}
+    if len(each) <= MOST_CLASSES:
+        rows |= {f"IoU{name.removeprefix('iou')}": f"{100 * value:.1f}%" for name, value in each.items()}
+    return rows
 
 
 def results_page(title: str, command: str, setting: str, rows: Mapping[str, str], pictures: Sequence[str] = ()) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sqvae.reports.results import error_of
 from sqvae.training import RunFolder, read_records
 
 KINDS = {
@@ -74,20 +75,21 @@ def _what(
     quantizer = experiment["quantizer"]
     channels, height, width = shape
     lines = [f"{KINDS.get(quantizer['name'], quantizer['name'])} ({quantizer['name']}), recipe {experiment['recipe']}"]
-    colour = "grey" if channels == 1 else "colour"
+    colour, pixels = ("grey picture" if channels == 1 else "colour picture"), 8 * channels * height * width
+    if experiment["data"].get("kind") == "labels":
+        classes = experiment["data"]["classes"]
+        colour, pixels = f"label map of {classes:,} classes,", round(math.log2(classes) * height * width)
     if size:
         codes = "x".join(map(str, code_shape))
         bits = math.prod(code_shape) * math.log2(size) if size > 1 else 0
-        pixels = 8 * channels * height * width
         saved = f", {pixels / bits:.0f} times fewer" if bits else ""
         lines += [
             f"{size:,} codes of {quantizer['dim']} dimensions",
-            f"a {colour} picture of {height}x{width} becomes {codes} codes: {bits:,.0f} bits instead of "
-            f"{pixels:,}{saved}",
+            f"a {colour} of {height}x{width} becomes {codes} codes: {bits:,.0f} bits instead of {pixels:,}{saved}",
         ]
     else:
         positions = f" at each of {'x'.join(map(str, code_shape))} positions" if code_shape else ""
-        lines.append(f"a {colour} picture of {height}x{width} becomes {quantizer['dim']} numbers{positions}")
+        lines.append(f"a {colour} of {height}x{width} becomes {quantizer['dim']} numbers{positions}")
     mark = "no checkpoint yet" if fingerprint is None else f"fingerprint {fingerprint}"
     return (*lines, f"{parameters:,} trained numbers; {mark}")
 
@@ -109,9 +111,9 @@ def _how(
         lines.append(f"{done} of {plan['epochs']} epochs are done; go on with: sqvae resume {folder}")
     if validations:
         last = validations[-1]
-        lines.append(f"validation after epoch {last['epoch']}: MSE x 1000 = {1000 * last['mse']:.3f}")
+        lines.append(f"validation after epoch {last['epoch']}: {error_of(last)}")
         for best in [record for record in validations if record["best"]][-1:]:
-            lines.append(f"best by validation: epoch {best['epoch']}, MSE x 1000 = {1000 * best['mse']:.3f}")
+            lines.append(f"best by validation: epoch {best['epoch']}, {error_of(best)}")
     return tuple(lines)
 
 
@@ -126,6 +128,7 @@ def _annealing(records: Sequence[Mapping[str, Any]], size: int) -> tuple[str, ..
         ("relative_variance", "the same over the codes' mean squared distance"),
         ("concentration", "the quantization's concentration"),
         ("decoder_variance", "the decoder's variance"),
+        ("decoder_concentration", "the decoder's concentration"),
     ):
         if name in first and name in last:
             lines.append(f"{words}: {first[name]:.4g} at step {first['step']:,}, now {last[name]:.4g}")

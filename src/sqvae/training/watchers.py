@@ -46,7 +46,9 @@ class Validation:
     originals: Tensor | None = field(default=None, repr=False)
     """A few examples, (n, ...),"""
     reconstructions: Tensor | None = field(default=None, repr=False)
-    """and what became of them."""
+    """what became of them,"""
+    errors: Tensor | None = field(default=None, repr=False)
+    """and where that is wrong."""
 
 
 class Watcher:

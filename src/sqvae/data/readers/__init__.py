@@ -2,15 +2,20 @@
 
 from sqvae.data.collection import Reader
 from sqvae.data.readers.arrays import NPY, NPZ
+from sqvae.data.readers.camvid import CAMVID
 from sqvae.data.readers.celeba import CELEBA
 from sqvae.data.readers.celeba_hq import CELEBA_HQ
+from sqvae.data.readers.celebamask_hq import CELEBAMASK_HQ
 from sqvae.data.readers.cifar10 import CIFAR10
 from sqvae.data.readers.folder import FOLDER
 from sqvae.data.readers.idx import IDX
 from sqvae.data.readers.picture import PICTURE
 from sqvae.data.readers.zip_file import ZIP
 
-READERS: tuple[Reader, ...] = (IDX, CIFAR10, CELEBA, CELEBA_HQ, NPY, NPZ, PICTURE, ZIP, FOLDER)
+READERS: tuple[Reader, ...] = (
+    *(IDX, CIFAR10, CELEBA, CELEBA_HQ, CELEBAMASK_HQ, CAMVID),
+    *(NPY, NPZ, PICTURE, ZIP, FOLDER),
+)
 """Every reader of a path; the first that recognises it reads it, so the particular ones come first."""
 
 __all__ = ["READERS"]

@@ -22,17 +22,20 @@ _LAYOUTS = "(N, height, width), (N, height, width, channels) or (N, channels, he
 class _Layout:
     """What the axes and the numbers of an array mean."""
 
-    def __init__(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    def __init__(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], labels: bool) -> None:
         self.name = name
         self.dtype = dtype
+        self.labels = labels
         given = f"{name} holds {dtype} of shape {shape}"
+        if labels and (len(shape) != 3 or dtype.kind not in "iub"):
+            raise ValueError(f"{given}; label maps are whole numbers, (N, height, width)")
         if len(shape) not in (3, 4) or (len(shape) == 4 and not {shape[1], shape[3]} & {1, 3}):
             raise ValueError(f"{given}; pictures are {_LAYOUTS}")
         if len(shape) == 3 and shape[2] in (1, 3):
             raise ValueError(f"{given}, which looks like one picture; pictures are {_LAYOUTS}: add a first axis")
         if 0 in shape:
             raise ValueError(f"{given}: there is no picture in it")
-        if dtype.kind not in "fb" and dtype not in (np.uint8, np.uint16):
+        if not labels and dtype.kind not in "fb" and dtype not in (np.uint8, np.uint16):
             raise ValueError(
                 f"{given}; pictures are uint8, uint16, bool, or real numbers in [0, 1]: "
                 "if its values lie in 0 to 255, save it with .astype(numpy.uint8)"
@@ -46,7 +49,7 @@ class _Layout:
 
     def check_range(self, rows: Iterable[NDArray[Any]]) -> None:
         """Raise if real numbers are not in [0, 1]."""
-        if self.dtype.kind != "f":
+        if self.dtype.kind != "f" or self.labels:
             return
         lowest, highest, unknown = np.inf, -np.inf, False
         for row in rows:
@@ -61,7 +64,10 @@ class _Layout:
                 "but they must lie in [0, 1]: scale them, or save pictures as uint8"
             )
 
-    def picture(self, row: NDArray[Any]) -> NDArray[np.uint8]:  # (...) -> (H, W) or (H, W, 3)
+    def picture(self, row: NDArray[Any]) -> NDArray[np.uint8 | np.int32]:  # (...) -> (H, W) or (H, W, 3)
+        if self.labels:
+            # More than 32 bits are refused when the map is decoded, as any label is that has no class.
+            return np.ascontiguousarray(row.clip(-1, np.iinfo(np.int32).max).astype(np.int32))
         if self.dtype.kind == "f":
             row = unit_to_eight(row)
         elif self.dtype.kind == "b":
@@ -74,7 +80,7 @@ class _Layout:
 
 
 def _collection(layout: _Layout, file: Path, name: str, raw: Callable[[], Iterator[NDArray[Any]]]) -> Rows:
-    def rows() -> Iterator[NDArray[np.uint8]]:
+    def rows() -> Iterator[NDArray[np.uint8 | np.int32]]:
         # All of it before any of it: an array in the wrong range is a mistake, not a picture to skip.
         layout.check_range(raw())
         return map(layout.picture, raw())
@@ -82,18 +88,18 @@ def _collection(layout: _Layout, file: Path, name: str, raw: Callable[[], Iterat
     return Rows(lambda: [Block(name, lambda: layout.number, rows)], [File(file.name, file)], layout.header)
 
 
-def _open_npy(path: Path) -> Found:
+def _open_npy(path: Path, labels: bool = False) -> Found:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as broken:
         if isinstance(broken, PermissionError):
             raise
         raise ValueError(f"{path} is not an array of numbers that can be read without pickle ({broken})") from broken
-    layout = _Layout(str(path), array.shape, array.dtype)
+    layout = _Layout(str(path), array.shape, array.dtype, labels)
     return Found({"all": _collection(layout, path, path.stem, lambda: iter(array))})
 
 
-def _open_npz(path: Path) -> Found:
+def _open_npz(path: Path, labels: bool = False) -> Found:
     try:
         with ZipFile(path) as archive:
             names = [name[: -len(".npy")] for name in archive.namelist() if name.endswith(".npy")]
@@ -119,7 +125,7 @@ def _open_npz(path: Path) -> Found:
         notes = (f"of {path.name} only {', '.join(chosen.values())} is read, and not {', '.join(left)}",)
     parts: dict[Part, Collection] = {}
     for part, name in chosen.items():
-        layout = _Layout(f"{path}[{name}]", *shapes[name])
+        layout = _Layout(f"{path}[{name}]", *shapes[name], labels)
         parts[part] = _collection(layout, path, name, partial(_rows_of_npz, path, name))
     return Found(parts, notes=notes)
 
@@ -168,5 +174,5 @@ def _is_npz(path: Path) -> bool:
     return path.is_file() and path.suffix.lower() == ".npz"
 
 
-NPY = Reader("npy", "a .npy file", _is_npy, _open_npy)
-NPZ = Reader("npz", "a .npz file", _is_npz, _open_npz)
+NPY = Reader("npy", "a .npy file", _is_npy, _open_npy, partial(_open_npy, labels=True))
+NPZ = Reader("npz", "a .npz file", _is_npz, _open_npz, partial(_open_npz, labels=True))

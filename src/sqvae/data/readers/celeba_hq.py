@@ -1,5 +1,7 @@
 """CelebA-HQ as it is downloaded: faces, and the list that says which face of CelebA each was made from."""
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from sqvae.data.collection import Collection, Found, Part, PictureFiles, Reader
@@ -15,20 +17,15 @@ _LAST_TO_VALIDATE = 182_637
 """CelebA's own sets, by the numbers of its pictures."""
 
 
-def _find(path: Path) -> Path | None:
-    """The folder that holds the pictures' folder."""
-    candidates = (path, path / "CelebAMask-HQ", path.parent if path.name == _PICTURES else path)
-    return next((folder for folder in candidates if (folder / _PICTURES).is_dir()), None)
+def find(path: Path, names: Sequence[str]) -> Path | None:
+    """A folder of one of these names, in a folder, in CelebAMask-HQ within it, or the folder itself."""
+    places = (folder / name for folder in (path, path / "CelebAMask-HQ") for name in names)
+    return next((place for place in (path, *places) if place.name in names and place.is_dir()), None)
 
 
-def _recognises(path: Path) -> bool:
-    return path.is_dir() and _find(path) is not None
-
-
-def _open(path: Path) -> Found:
-    root = _find(path)
-    assert root is not None  # it was recognised
-    folder, mapping = root / _PICTURES, root / _MAPPING
+def divide(folder: Path, numbers: Iterable[str]) -> tuple[dict[Part, list[str]], list[str]]:
+    """The faces with these numbers by what they are for, and sentences about those that are missing."""
+    mapping = folder.parent / _MAPPING
     if not mapping.is_file():
         raise FileNotFoundError(
             f"{folder} needs {_MAPPING} beside it: it says which pictures are for training, validation and test, and "
@@ -37,12 +34,11 @@ def _open(path: Path) -> Found:
     intended = _read_mapping(mapping)
     parts: dict[Part, list[str]] = {}
     unlisted = []
-    for name in Listing.of(files_below(folder)[0]).pictures:
-        stem = Path(name).stem
-        if stem in intended:
-            parts.setdefault(intended[stem], []).append(name)
+    for number in numbers:
+        if number in intended:
+            parts.setdefault(intended[number], []).append(number)
         else:
-            unlisted.append(name)
+            unlisted.append(number)
     if "train" not in parts:
         raise ValueError(f"{folder} holds no picture that {_MAPPING} lists to train on")
     notes = []
@@ -51,8 +47,27 @@ def _open(path: Path) -> Found:
         notes.append(f"{counted(len(intended) - there, 'picture')} listed in {_MAPPING} not there")
     if unlisted:
         notes.append(f"{counted(len(unlisted), 'picture')} not listed in {_MAPPING} left out: {listed(unlisted, 3)}")
-    collections: dict[Part, Collection] = {part: PictureFiles.in_folder(folder, names) for part, names in parts.items()}
-    return Found(collections, Preprocessing(size=256, channels=3), notes=tuple(notes))
+    return parts, notes
+
+
+def numbered_pictures(folder: Path) -> Found:
+    """Faces, or maps of them, that are called by their numbers."""
+    names = {Path(name).stem: name for name in Listing.of(files_below(folder)[0]).pictures}
+    parts, notes = divide(folder, names)
+    collections: dict[Part, Collection] = {
+        part: PictureFiles.in_folder(folder, [names[number] for number in numbers]) for part, numbers in parts.items()
+    }
+    return Found(collections, notes=tuple(notes))
+
+
+def _recognises(path: Path) -> bool:
+    return path.is_dir() and find(path, [_PICTURES]) is not None
+
+
+def _open(path: Path) -> Found:
+    folder = find(path, [_PICTURES])
+    assert folder is not None  # it was recognised
+    return replace(numbered_pictures(folder), preprocessing=Preprocessing(size=256, channels=3))
 
 
 def _read_mapping(path: Path) -> dict[str, Part]:

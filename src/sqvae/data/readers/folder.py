@@ -4,7 +4,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
@@ -15,14 +15,20 @@ from sqvae.data.wording import counted, listed, unreadable
 SPLIT_NAMES: dict[str, Part] = {
     "train": "train",
     "training": "train",
+    "trainannot": "train",
     "val": "validation",
     "valid": "validation",
     "validation": "validation",
     "dev": "validation",
+    "valannot": "validation",
     "test": "test",
     "testing": "test",
+    "testannot": "test",
 }
 """What a folder's name, in small letters, says that its pictures are for."""
+
+CLASS_NAMES = "classes.txt"
+"""The file in a folder of label maps that names their classes."""
 
 _DIGITS = re.compile("([0-9]+)")
 
@@ -135,4 +141,14 @@ def _open(folder: Path) -> Found:
     return Found(collections, notes=tuple(notes))
 
 
-FOLDER = Reader("folder", "a folder of pictures", Path.is_dir, _open)
+def _open_labels(folder: Path) -> Found:
+    found, names = _open(folder), folder / CLASS_NAMES
+    return replace(found, class_names=read_class_names(names.read_text("utf-8"))) if names.is_file() else found
+
+
+def read_class_names(text: str) -> tuple[str, ...]:
+    """One on a line, in the order of their labels, from 0; empty lines at the end don't count."""
+    return tuple(line.strip() for line in text.strip().splitlines())
+
+
+FOLDER = Reader("folder", "a folder of pictures", Path.is_dir, _open, _open_labels)

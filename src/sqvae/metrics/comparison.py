@@ -1,0 +1,110 @@
+"""How a set of data differs from what became of it: sums over its batches, from which its measures follow."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+
+class Comparison(ABC):
+    """Sums over the batches of a set; what follows from them is of the whole set, whatever its division."""
+
+    sums: Tensor
+
+    @abstractmethod
+    def add(self, x: Tensor, reconstruction: Tensor) -> int:  # (batch, ...), (batch, ...)
+        """One batch; returns how many values were compared."""
+
+    @abstractmethod
+    def measures(self, *, detailed: bool = False) -> dict[str, float]:
+        """The measures by name; each class's too, if wanted in detail."""
+
+
+class SquaredErrors(Comparison):
+    """The mean squared error over all values.
+
+    Arguments:
+        unit: what a value is divided by first: 255 brings grey levels to [0, 1].
+    """
+
+    def __init__(self, unit: float = 1.0) -> None:
+        self.unit = unit
+        self.sums = torch.zeros(2, dtype=torch.float64)  # squared error, values
+
+    def add(self, x: Tensor, reconstruction: Tensor) -> int:
+        # Summed in float64, but on the CPU: not every device has it.
+        errors = (reconstruction.float() - x.float()).square().flatten(1).sum(1).cpu().double()
+        self.sums += torch.tensor([float(errors.sum()) / self.unit**2, x.numel()], dtype=torch.float64)
+        return x.numel()
+
+    def measures(self, *, detailed: bool = False) -> dict[str, float]:
+        error, values = self.sums.tolist()
+        return {"mse": error / values}
+
+
+class Confusion(Comparison):
+    r"""Pixel error and intersection over union, from how often each class became which.
+
+    .. math:: \mathrm{IoU}_c = \frac{|x = c \wedge \hat x = c|}{|x = c \vee \hat x = c|}, \qquad
+              \mathrm{mIoU} = \mathrm{mean}_c\, \mathrm{IoU}_c
+
+    over the classes that occur in the set. Ignored places count nowhere.
+
+    Arguments:
+        classes: how many there are.
+        ignore: the label of places of which nothing is known.
+        names: of the classes; their numbers where there are none.
+    """
+
+    def __init__(self, classes: int, ignore: int | None = None, names: tuple[str, ...] = ()) -> None:
+        self.classes = classes
+        self.ignore = ignore
+        self.names = names or tuple(map(str, range(classes)))
+        self.sums = torch.zeros(classes, classes, dtype=torch.float64)  # of a class in the data, and what it became
+
+    def add(self, x: Tensor, reconstruction: Tensor) -> int:
+        labels, became = x.flatten().long(), reconstruction.flatten().long()
+        if self.ignore is not None:
+            known = labels != self.ignore
+            labels, became = labels[known], became[known]
+        pairs = torch.bincount(labels * self.classes + became, minlength=self.classes**2)
+        self.sums += pairs.view(self.classes, self.classes).cpu()
+        return len(labels)
+
+    def measures(self, *, detailed: bool = False) -> dict[str, float]:
+        right = self.sums.diagonal()
+        there, given = self.sums.sum(1), self.sums.sum(0)
+        present = there > 0
+        shares = (right / (there + given - right))[present]
+        total = float(there.sum())
+        found = {
+            "pixel_error": 1 - float(right.sum()) / total if total else 0.0,
+            "miou": float(shares.mean()) if total else 0.0,
+            "classes_present": float(present.sum()),
+        }
+        if detailed:
+            labels = present.nonzero().flatten().tolist()
+            found |= {f"iou of {self.names[label]}": float(share) for label, share in zip(labels, shares, strict=True)}
+        return found
+
+
+class Levels(Comparison):
+    """Grey levels as ordered categories: the squared error of their values in [0, 1], and the share that is not exact.
+
+    Arguments:
+        levels: how many there are, 0 ... levels - 1.
+    """
+
+    def __init__(self, levels: int) -> None:
+        self.levels = levels
+        self.sums = torch.zeros(3, dtype=torch.float64)  # squared error, wrong ones, values
+
+    def add(self, x: Tensor, reconstruction: Tensor) -> int:
+        distances = (reconstruction.long() - x.long()).flatten()
+        squares = float(distances.square().sum()) / (self.levels - 1) ** 2
+        self.sums += torch.tensor([squares, float((distances != 0).sum()), x.numel()], dtype=torch.float64)
+        return x.numel()
+
+    def measures(self, *, detailed: bool = False) -> dict[str, float]:
+        error, wrong, values = self.sums.tolist()
+        return {"mse": error / values, "pixel_error": wrong / values}

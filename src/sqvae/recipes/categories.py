@@ -1,0 +1,70 @@
+"""Von Mises-Fisher SQ-VAE on label maps and grey levels."""
+
+from sqvae.experiment import DataSettings, Experiment, NetworkSettings, QuantizerSettings
+from sqvae.training import Plan
+
+
+def label_maps() -> Experiment:
+    """Your own label maps, of any number of classes: pass --data."""
+    return Experiment(
+        recipe="label-maps",
+        data=DataSettings(source="", kind="labels"),
+        network=NetworkSettings(blocks=2),
+        quantizer=QuantizerSettings("vmf", codebook_size=128),
+        training=Plan(epochs=30, learning_rate=3e-3, schedule="cosine"),
+    )
+
+
+def grey_levels() -> Experiment:
+    """Your own grey pictures, their levels as 256 ordered classes: pass --data."""
+    return Experiment(
+        recipe="grey-levels",
+        data=DataSettings(source="", kind="levels"),
+        network=NetworkSettings(blocks=2),
+        quantizer=QuantizerSettings("vmf", codebook_size=512),
+        training=Plan(epochs=30, learning_rate=3e-3, schedule="cosine"),
+    )
+
+
+def celebamask_hq() -> Experiment:
+    """The paper's CelebAMask-HQ: label maps of faces, 64x64, 19 classes, 64 codes, 2 ResBlocks, 70 epochs."""
+    return Experiment(
+        recipe="celebamask-hq",
+        data=DataSettings(source="celebamask-hq", kind="labels"),
+        network=NetworkSettings(widths=(32, 64, 64), blocks=2),
+        quantizer=QuantizerSettings("vmf", codebook_size=64),
+        training=Plan(epochs=70),
+    )
+
+
+def camvid() -> Experiment:
+    """Label maps of streets, in place of faces: 64x64, 11 classes, 64 codes, 2 ResBlocks."""
+    return Experiment(
+        recipe="camvid",
+        data=DataSettings(source="camvid", kind="labels"),
+        network=NetworkSettings(widths=(32, 64, 64), blocks=2),
+        quantizer=QuantizerSettings("vmf", codebook_size=64),
+        # 12 steps are one pass through 367 maps.
+        training=Plan(epochs=70, passes_per_epoch=10),
+    )
+
+
+def mnist_levels() -> Experiment:
+    """The paper's MNIST as 256 categories: 28x28, 128 codes, 2 ResBlocks, 100 epochs."""
+    return Experiment(
+        recipe="mnist-levels",
+        data=DataSettings(source="mnist", kind="levels"),
+        network=NetworkSettings(widths=(32, 64), blocks=2),
+        quantizer=QuantizerSettings("vmf", codebook_size=128),
+    )
+
+
+def gray_celeba() -> Experiment:
+    """The paper's Gray-CelebA: grey faces of 64x64 as 256 categories, 512 codes, 6 ResBlocks, 70 epochs."""
+    return Experiment(
+        recipe="gray-celeba",
+        data=DataSettings(source="celeba", kind="levels"),
+        network=NetworkSettings(widths=(32, 64, 64), blocks=6),
+        quantizer=QuantizerSettings("vmf", codebook_size=512),
+        training=Plan(epochs=70),
+    )
