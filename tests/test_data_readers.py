@@ -761,7 +761,9 @@ def test_what_does_not_exist(tmp_path):
         FileNotFoundError, match=r"mnits is neither a path that exists nor the name.*did you mean mnist\?"
     ):
         load("mnits")
-    with pytest.raises(FileNotFoundError, match=r"names are demo, shapes, shape-maps, mnist, fashion-mnist, cifar10, celeba"):
+    with pytest.raises(
+        FileNotFoundError, match=r"names are demo, shapes, shape-maps, mnist, fashion-mnist, cifar10, celeba"
+    ):
         load(tmp_path / "absent")
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(ValueError, match=r"notes\.txt is none of: .*a \.npy file; .*a zip file of pictures; a folder"):

@@ -382,3 +382,107 @@ def test_means_and_deviations():
     assert mean_and_deviation([]) == "-"
     assert mean_and_deviation([1.234]) == "1.23"
     assert mean_and_deviation([1.0, 2.0], 1) == f"1.5 ± {math.sqrt(0.5):.1f}"
+
+
+def label_records(measures, tags=(), **changes):
+    """A run of each model, with these measures."""
+    return [
+        record(
+            tags={"data": "celebamask-hq", "method": method, "k": "64", "d": "64", "kind": "labels", "seed": "0"},
+            measures={"classes_present": 19, "iou of skin": 0.5, **values},
+            **changes,
+        )
+        for method, values in measures.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ours", "expected"),
+    [
+        ((0.03, 0.7, 50.0), [True, True, True]),
+        ((0.06, 0.7, 50.0), [False, True, True]),
+        ((0.03, 0.5, 50.0), [True, False, True]),
+        ((0.03, 0.7, 30.0), [True, True, False]),
+    ],
+)
+def test_claims_of_table_4_are_decided_by_the_records(ours, expected):
+    measures = {
+        "vae": {"pixel_error": 0.09, "miou": 0.55},
+        "vq-vae-ema": {"pixel_error": 0.05, "miou": 0.6, "perplexity": 40.0},
+        "vmf-sq-vae": dict(zip(("pixel_error", "miou", "perplexity"), ours, strict=True)),
+    }
+    found = verdicts("table-4", label_records(measures))
+    assert list(found.values()) == expected
+    assert "than VAE, VQ-VAE (EMA)" in next(iter(found))
+
+
+def test_the_paper_s_numbers_stand_beside_celebamask_hq_s_alone():
+    measures = {"vmf-sq-vae": {"pixel_error": 0.03, "miou": 0.7, "perplexity": 50.0}}
+
+    def header(**pictures):
+        results = Results(SCALES["paper"], None, label_records(measures, pictures=pictures), 0, Path())
+        return report("table-4", ARTEFACTS["table-4"], results).tables[0].header
+
+    assert "paper's mIoU" in header(train=24_183, validation=2_993, test=2_824)
+    assert "paper's mIoU" not in header(train=367, validation=101, test=233)
+
+
+@pytest.mark.parametrize(
+    ("entropies", "concentrations", "expected"),
+    [
+        (([4, 2, 1], [4, 4, 3]), ([1, 2, 9], [100, 200, 900]), [True, True, True, True]),
+        (([4, 2, 1], [4, 1, 0]), ([1, 2, 9], [100, 200, 900]), [True, True, True, False]),
+        (([4, 5, 5], [4, 5, 6]), ([9, 2, 1], [900, 200, 100]), [False, False, False, True]),
+    ],
+)
+def test_claims_of_figure_4_are_decided_by_the_curves(entropies, concentrations, expected):
+    names = ("concentration", "decoder_concentration")
+    records = [
+        *label_records(
+            {"vmf-sq-vae": {"pixel_error": 0.1}},
+            training={
+                "step": [0, 5, 10],
+                "entropy_per_position": entropies[0],
+                **dict(zip(names, concentrations, strict=True)),
+            },
+        ),
+        *label_records(
+            {"nc-sq-vae": {"pixel_error": 0.1}}, training={"step": [0, 5, 10], "entropy_per_position": entropies[1]}
+        ),
+    ]
+    assert list(verdicts("figure-4", records).values()) == expected
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected"),
+    [
+        ({"vae": 0.02, "vq-vae-ema": 0.005, "nc-sq-vae": 0.01, "vmf-sq-vae": 0.002}, [True, True, True]),
+        ({"vae": 0.02, "vq-vae-ema": 0.005, "nc-sq-vae": 0.001, "vmf-sq-vae": 0.002}, [False, True, False]),
+        ({"vae": 0.02, "vq-vae-ema": 0.005, "nc-sq-vae": 0.01, "vmf-sq-vae": 0.003}, [True, False, True]),
+    ],
+)
+def test_claims_of_table_5_are_decided_by_the_records(errors, expected):
+    records = [
+        record(
+            tags={"data": "mnist", "method": method, "k": "128", "d": "64", "kind": "levels", "seed": "0"},
+            measures={"mse": error, "pixel_error": 0.5},
+        )
+        for method, error in errors.items()
+    ]
+    assert list(verdicts("table-5", records).values()) == expected
+
+
+def test_grey_levels_and_label_maps_are_planned_as_the_paper_has_them():
+    vae = of("table-5", data="mnist", method="vae")
+    assert (vae.quantizer.dim, vae.network.map_dim, vae.likelihood_name) == (11, 64, "categorical")
+    assert of("table-5", data="celeba", method="vae").quantizer.dim == 18
+    assert of("table-4", method="vae").quantizer.dim == 12
+    theirs = of("table-5", data="celeba", method="vq-vae-ema")
+    assert (theirs.training.learning_rate, theirs.training.epochs, theirs.network.blocks) == (3e-4, 70, 6)
+    assert (theirs.quantizer.name, theirs.quantizer.codebook_size) == ("vq-ema", 512)
+    ours = of("table-4", method="vmf-sq-vae")
+    assert ours == replace(RECIPES["celebamask-hq"](), seed=0)
+    assert (ours.network.widths, ours.quantizer.codebook_size, ours.training.epochs) == ((32, 64, 64), 64, 70)
+    naive = of("table-5", data="mnist", method="nc-sq-vae")
+    assert (naive.quantizer.name, naive.likelihood_name, naive.data.kind) == ("gaussian-1", "categorical", "levels")
+    assert of("table-5", "short", data="mnist", method="nc-sq-vae").training.epochs == 20

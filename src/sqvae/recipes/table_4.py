@@ -10,7 +10,7 @@ from sqvae.experiment import Experiment, Record
 from sqvae.recipes.artefact import Artefact, Content, Results, resized
 from sqvae.recipes.categories import celebamask_hq
 from sqvae.recipes.dynamics import ends_of, epochs_of
-from sqvae.recipes.methods import CATEGORICAL
+from sqvae.recipes.methods import CATEGORICAL, categorical
 from sqvae.recipes.scales import Scale
 from sqvae.recipes.side_by_side import side_by_side
 from sqvae.reports import Claim, Table, mean_and_deviation
@@ -32,7 +32,7 @@ OURS = "vmf-sq-vae"
 def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]:
     base = resized(celebamask_hq(), 16, 16) if scale.name == "smoke" else celebamask_hq()
     tags = {"k": str(base.quantizer.codebook_size), "d": str(base.quantizer.dim), "kind": "labels"}
-    return [(method.applied(base), {"method": name, **tags}) for name, method in CATEGORICAL.items()]
+    return [(experiment, {"method": name, **tags}) for name, experiment in categorical(base, 20).items()]
 
 
 def _present(results: Results) -> list[str]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from sqvae.experiment import Experiment
 from sqvae.recipes.artefact import Artefact, Content, Results, resized
 from sqvae.recipes.categories import gray_celeba, mnist_levels
-from sqvae.recipes.methods import CATEGORICAL
+from sqvae.recipes.methods import CATEGORICAL, categorical
 from sqvae.recipes.scales import Scale
 from sqvae.recipes.side_by_side import side_by_side
 from sqvae.reports import Claim, Table, mean_and_deviation
@@ -39,7 +39,8 @@ def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]
     base = BASES[data]()
     base = resized(base, 16, 16) if scale.name == "smoke" else base
     tags = {"k": str(base.quantizer.codebook_size), "d": str(base.quantizer.dim), "kind": "levels"}
-    return [(method.applied(base), {"method": name, **tags}) for name, method in CATEGORICAL.items()]
+    variance = 10 if data == "mnist" else 20
+    return [(experiment, {"method": name, **tags}) for name, experiment in categorical(base, variance).items()]
 
 
 def _content(results: Results) -> Content:
