@@ -3,6 +3,8 @@
 import json
 import math
 import os
+import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -107,13 +109,59 @@ class TestReading:
         kept = load(folder, Preprocessing(labels=True, classes=256))
         assert (kept.preprocessing.classes, kept.preprocessing.ignore) == (256, None)
 
+    def test_tones_of_grey_are_no_reason_to_ignore_white(self, tmp_path):
+        data = load(write_maps(tmp_path / "maps", labels=[0, 128, 255]), LABELS)
+        assert (data.preprocessing.classes, data.preprocessing.ignore) == (256, None)
+
+    def test_minus_1_means_that_nothing_is_known(self, tmp_path):
+        values = np.stack([areas(16, 16, np.arange(-1, 4), seed) for seed in range(12)]).astype(np.int64)
+        values[:, 0, 0], values[:, 1, 1] = -1, 3
+        np.save(tmp_path / "maps.npy", values)
+        data = load(tmp_path / "maps.npy", LABELS)
+        assert (data.preprocessing.classes, data.preprocessing.ignore) == (4, -1)
+        assert data.train.take([0])[0, 0, 0, 0] == -1
+        np.save(tmp_path / "lower.npy", values - 1)
+        with pytest.raises(ValueError, match=r"the label -2, and classes go from 0 .* ignore that label"):
+            load(tmp_path / "lower.npy", LABELS)
+
+    def test_labels_that_no_class_can_have(self, tmp_path):
+        folder = write_maps(tmp_path / "maps", labels=[0, 33_000], mode="I;16")
+        with pytest.raises(ValueError, match="the label 33,000, and classes go from 0 to 4,095 at most"):
+            load(folder, LABELS)
+        np.save(tmp_path / "huge.npy", np.full((3, 8, 8), 2**40))
+        with pytest.raises(ValueError, match="labels beyond 2,147,483,647"):
+            load(tmp_path / "huge.npy", LABELS)
+
+    @pytest.mark.parametrize("bits", [1, 2, 4])
+    def test_grey_of_few_bits(self, tmp_path, bits):
+        """Pillow spreads such values over 0 to 255; the labels are what is stored."""
+        labels = np.arange(16).reshape(4, 4) % 2**bits
+        packed = b"".join(
+            b"\0"
+            + int("".join(f"{value:0{bits}b}" for value in row).ljust(8 * -(-4 * bits // 8), "0"), 2).to_bytes(
+                -(-4 * bits // 8), "big"
+            )
+            for row in labels
+        )
+
+        def chunk(name, content):
+            body = name + content
+            return len(content).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
+
+        header = (4).to_bytes(4, "big") * 2 + bytes([bits, 0, 0, 0, 0])
+        pieces = [chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(packed)), chunk(b"IEND", b"")]
+        (tmp_path / "one.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(pieces))
+        wanted = Preprocessing(4, labels=True, classes=16)
+        ((_, maps),) = stream([tmp_path / "one.png"], wanted, batch=1, on_skip=print)
+        assert maps[0, 0].tolist() == labels.tolist()
+
     def test_a_label_without_a_class_is_named_and_its_map_left_out(self, tmp_path):
         folder = write_maps(tmp_path / "maps")
         Image.fromarray(np.full((24, 24), 7, np.uint8)).save(folder / "odd.png")
         data = load(folder, Preprocessing(labels=True, classes=3))
         (note,) = (note for note in data.notes if "odd.png" in note)
         assert "it has the label 7, and the classes are 0 to 2" in note
-        assert "data.classes=8" in note
+        assert "--set data.classes=8" in note
         with pytest.raises(UnreadablePictureError, match=r"odd.png can't be read: it has the label 7"):
             load(folder, Preprocessing(labels=True, classes=3), strict=True)
 
@@ -132,8 +180,9 @@ class TestReading:
 
     def test_maps_that_are_ignored_altogether(self, tmp_path):
         folder = write_maps(tmp_path / "maps", labels=[4])
-        with pytest.raises(ValueError, match=r"every pixel of the label maps is 4.*nothing to learn"):
-            load(folder, Preprocessing(labels=True, ignore=4))
+        for given in (None, 5):
+            with pytest.raises(ValueError, match=r"every pixel of the label maps is 4.*nothing to learn"):
+                load(folder, Preprocessing(labels=True, classes=given, ignore=4))
 
     def test_arrays_of_labels(self, tmp_path):
         values = np.stack([areas(16, 16, np.arange(300), seed) for seed in range(12)]).astype(np.int64)
@@ -151,9 +200,33 @@ class TestReading:
         folder = write_maps(tmp_path / "maps")
         (folder / "classes.txt").write_text("sky\nroad\ncar\n")
         assert load(folder, LABELS).class_names == ("sky", "road", "car")
+        assert load(folder, LABELS, class_names=["a", "b", "c"]).class_names == ("a", "b", "c")
+        (folder / "classes.txt").write_text("sky\nroad\ncar\ntree\n")
+        more = load(folder, LABELS)
+        assert (more.preprocessing.classes, more.class_names[-1]) == (4, "tree")
+        assert any("4 classes, 0 to 3, of which 1 never occur" in note for note in more.notes)
+        assert not any("classes.txt" in note for note in more.notes)
         (folder / "classes.txt").write_text("sky\nroad\n")
-        with pytest.raises(ValueError, match=r"names 2 classes .* and its label maps have 3"):
+        with pytest.raises(ValueError, match=r"2 classes have names \(sky, ...\), and the label maps have the label 2"):
             load(folder, LABELS)
+        fixed = load(folder, Preprocessing(labels=True, classes=3))
+        assert fixed.class_names == ()
+        assert any("2 names for 3 classes are left aside" in note for note in fixed.notes)
+        (folder / "classes.txt").write_bytes("Stra\xdfe\nHimmel\nAuto".encode("latin-1"))
+        with pytest.raises(ValueError, match=r"classes.txt must name the classes in UTF-8"):
+            load(folder, LABELS)
+
+    def test_names_of_classes_in_a_zip(self, tmp_path):
+        folder = write_maps(tmp_path / "maps")
+        with zipfile.ZipFile(tmp_path / "maps.zip", "w") as archive:
+            for path in sorted(folder.iterdir()):
+                archive.write(path, path.name)
+            archive.writestr("classes.txt", "sky\nroad\ncar\n")
+        assert load(tmp_path / "maps.zip", LABELS).class_names == ("sky", "road", "car")
+
+    def test_a_palette_gives_the_colours(self, tmp_path):
+        assert load(write_maps(tmp_path / "maps", mode="P"), LABELS).class_colours == ("#ff0000", "#00ff00", "#0000ff")
+        assert load(write_maps(tmp_path / "grey"), LABELS).class_colours == ()
 
     def test_sets_by_name_are_of_one_kind(self):
         with pytest.raises(ValueError, match=r"demo is a set of pictures, and not of label maps; .*camvid"):
@@ -164,7 +237,7 @@ class TestReading:
             Preprocessing(classes=3)
         with pytest.raises(ValueError, match="a label map has 1 channel"):
             Preprocessing(channels=3, labels=True)
-        with pytest.raises(ValueError, match="classes must be between 2 and 65,535"):
+        with pytest.raises(ValueError, match="classes must be between 2 and 4,096"):
             Preprocessing(labels=True, classes=1)
 
     def test_other_entries_of_the_cache_keep_their_names(self):
@@ -192,6 +265,12 @@ class TestDetection:
         assert not holds_labels(photographs)
         masks = write_maps(tmp_path / "masks", labels=[0, 255])
         assert not holds_labels(masks)
+        assert not holds_labels(write_maps(tmp_path / "tones", labels=[0, 128, 255]))
+        icons = write_maps(tmp_path / "icons", mode="P")
+        with Image.open(icons / "000.png") as image:
+            image.putpalette([9, 9, 9, 8, 8, 8, 7, 7, 7])
+            image.save(icons / "000.png")
+        assert not holds_labels(icons)  # the same number is another colour in each
         colour = tmp_path / "colour"
         colour.mkdir()
         Image.new("RGB", (8, 8)).save(colour / "one.png")
@@ -217,7 +296,9 @@ class TestFaces:
         (root / "CelebA-HQ-to-CelebA-mapping.txt").write_text(
             "idx orig_idx orig_file\n0 119613 119614.jpg\n1 190000 190001.jpg\n2 170000 170001.jpg\n"
         )
+        (root / "CelebA-HQ-img").mkdir()
         for number in ("00000", "00001", "00002"):
+            Image.new("RGB", (8, 8)).save(root / "CelebA-HQ-img" / f"{int(number)}.jpg")
             skin, hair, hat = (np.zeros((16, 16), np.uint8) for _ in range(3))
             skin[4:12], hair[:8], hat[:2] = 255, 255, 255
             for name, mask in (("hair", hair), ("skin", skin), ("hat", hat)):
@@ -229,6 +310,24 @@ class TestFaces:
         assert (data.train.names[0], data.test.names[0]) == ("0.png", "1.png")
         rows = data.train.take([0])[0, 0, :, 0].tolist()
         assert rows == [14] * 2 + [13] * 6 + [1] * 4 + [0] * 4  # hat, hair, skin, background
+
+    def test_beside_the_faces(self, root):
+        """The folder as it is downloaded holds both."""
+        data = load(root, LABELS)
+        assert data.preprocessing == Preprocessing(64, None, 1, True, 19)
+        assert data.class_names[13] == "hair"
+        assert load(root).train.shape == (3, 256, 256)
+        assert not holds_labels(root)
+
+    def test_to_know_the_size_nothing_is_merged(self, root, monkeypatch):
+        from sqvae.data.readers.celebamask_hq import _Pieces
+
+        merged = []
+        monkeypatch.setattr(_Pieces, "_merge", lambda self, number: merged.append(number))
+        pieces = _Pieces(root / "CelebAMask-HQ-mask-anno", {"0": [(1, "0/00000_skin.png"), (13, "0/00000_hair.png")]})
+        assert [(header.width, header.height) for header in pieces.headers()] == [(16, 16)]
+        assert pieces.labels() == {0, 1, 13}
+        assert not merged
 
     def test_by_name(self, root, monkeypatch):
         monkeypatch.setenv("SQVAE_DATA", str(root.parent))
@@ -249,6 +348,26 @@ class TestFaces:
         (root / "CelebA-HQ-to-CelebA-mapping.txt").unlink()
         with pytest.raises(FileNotFoundError, match=r"needs CelebA-HQ-to-CelebA-mapping.txt beside it"):
             load(root / "CelebAMask-HQ-mask-anno", LABELS)
+
+
+class TestStreets:
+    @pytest.fixture
+    def root(self, tmp_path):
+        for part in ("train", "val", "test"):
+            write_maps(tmp_path / "CamVid" / f"{part}annot", labels=range(12), count=12)
+            (tmp_path / "CamVid" / part).mkdir()
+            for number in range(3):
+                Image.new("RGB", (24, 24)).save(tmp_path / "CamVid" / part / f"{number}.png")
+        return tmp_path / "CamVid"
+
+    def test_maps_and_photographs_are_told_apart(self, root):
+        data = load(root, LABELS)
+        assert data.preprocessing == Preprocessing(64, None, 1, True, 11, 11)
+        assert [len(part) for part in (data.train, data.validation, data.test)] == [12, 12, 12]
+        assert all(name.startswith("trainannot/") for name in data.train.names)
+        assert not any("could not be read" in note for note in data.notes)
+        photographs = load(root)
+        assert all(name.startswith("train/") for name in photographs.train.names)
 
 
 class TestMeasures:
@@ -325,6 +444,28 @@ class TestIgnoring:
         assert fit.loss == 0
         assert (output.grad == 0).all()
 
+    @pytest.mark.parametrize("kind", ["categorical", "vmf"])
+    def test_the_reported_bound_counts_what_is_known(self, kind):
+        from sqvae import SQVAE
+        from sqvae.networks import conv_decoder, conv_encoder
+        from sqvae.quantizers import GaussianQuantizer
+
+        likelihood = (
+            CategoricalLikelihood(3, ignore=9)
+            if kind == "categorical"
+            else VonMisesFisherLikelihood(one_hot_directions(3), ignore=9)
+        )
+        model = SQVAE(
+            conv_encoder(3, 4, widths=(4, 4)),
+            GaussianQuantizer(8, 4, channel_first=True),
+            conv_decoder(3, 4, widths=(4, 4), bounded=False),
+            likelihood,
+        )
+        x = torch.randint(0, 3, (2, 8, 8))
+        x[:, :4] = 9
+        bound = model.bound(x)
+        assert float(bound.bits_per_dimension) == pytest.approx(-float(bound.nats) / (32 * math.log(2)))
+
     def test_any_other_label_is_refused(self):
         with pytest.raises(ValueError, match="labels must lie between 0 and 2, got values from 0 to 7"):
             CategoricalLikelihood(3, ignore=9).embed(torch.tensor([[0, 7, 9]]))
@@ -375,8 +516,14 @@ class TestMedium:
     medium = LabelMedium(3, 255, ("a", "b", "c"))
 
     def test_colours_differ(self):
-        for number in (2, 19, 150):
-            assert len(set(class_colours(number))) == number
+        for number, least in ((2, 60), (19, 25), (150, 8)):
+            colours = torch.tensor(class_colours(number)).double()
+            distances = torch.cdist(colours, colours) + 1000 * torch.eye(number)
+            assert distances.min() > least
+
+    def test_colours_of_one_s_own(self):
+        medium = LabelMedium(2, colours=("#ff0000", "#0000ff"))
+        assert medium.shown(torch.tensor([[[0, 1]]]))[0, :, 0].tolist() == [[1, 0], [0, 0], [0, 1]]
 
     def test_errors_stand_out(self):
         x, y = torch.tensor([[[0, 1, 255]]]), torch.tensor([[[0, 2, 2]]])
@@ -415,6 +562,44 @@ class TestConfiguration:
             DataSettings("x", kind="levels", channels=3)
         with pytest.raises(ValueError, match=r"2 data.class_names for 3 data.classes"):
             DataSettings("x", kind="labels", classes=3, class_names=("a", "b"))
+
+    @pytest.mark.parametrize(
+        ("setting", "message"),
+        [
+            ("data.class_names=a,a", "class_names must differ"),
+            ("data.class_colours=red,blue", "must look like #1f77b4, got 'red'"),
+            ("likelihood.concentration_offset=-1", "concentration_offset must be >= 0"),
+        ],
+    )
+    def test_what_makes_no_sense_is_refused(self, setting, message):
+        with pytest.raises(ValueError, match=message):
+            override(RECIPES["label-maps"](), [setting])
+        with pytest.raises(ValueError, match=r"data.class_names is of label maps, and data.kind is pictures"):
+            override(RECIPES["mnist"](), ["data.class_names=a,b"])
+
+    def test_none_is_none(self):
+        assert override(RECIPES["label-maps"](), ["data.class_names=none"]).data.class_names is None
+
+    @pytest.mark.parametrize(
+        ("settings", "recipe"),
+        [
+            ([], "pictures"),
+            (["data.kind=labels"], "label-maps"),
+            (["data.kind=levels"], "grey-levels"),
+            (["data.classes=150"], "label-maps"),
+            (["likelihood.name=categorical"], "label-maps"),
+            (["data.channels=1"], "pictures"),
+        ],
+    )
+    def test_settings_say_what_the_data_is(self, settings, recipe, tmp_path):
+        from sqvae.cli.training import asked_for
+
+        Image.new("L", (8, 8)).save(tmp_path / "one.png")
+        experiment = asked_for(None, str(tmp_path), settings, None, None, None, False, False)
+        assert experiment.recipe == recipe
+
+    def test_a_set_of_the_hub_is_not_loaded_to_be_looked_at(self):
+        assert not holds_labels("hf:owner/name")
 
     def test_names_of_classes_can_be_set(self):
         changed = override(RECIPES["label-maps"](), ["data.class_names=sky, wet road,car"])

@@ -330,7 +330,7 @@ def test_the_small_budget_s_choice_is_by_validation():
         )
 
     records = [
-        budget("sq-vae-1", "cool", 1.0, 5.0, 90.0),
+        budget("sq-vae-1", "short", 1.0, 5.0, 90.0),
         budget("sq-vae-1", "cosine", 2.0, 1.0, 90.0),
         budget("vq-vae-ema", "cosine", 3.0, 4.0, 20.0),
     ]

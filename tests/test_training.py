@@ -12,6 +12,7 @@ from runs import tiny, weights_of, write_pictures
 from sqvae.experiment import resume, train
 from sqvae.training import (
     Order,
+    Plan,
     Position,
     RunFolder,
     TrainingDivergedError,
@@ -71,9 +72,12 @@ class TestOrder:
 
 class TestSchedules:
     def test_temperature(self):
-        assert temperature(0, 1e-5, 1e-6) == 1
-        assert temperature(100_000, 1e-5, 1e-6) == pytest.approx(math.exp(-1))
-        assert temperature(10**9, 1e-5, 1e-6) == 1e-6
+        assert temperature(Plan(), 0, 10) == 1
+        assert temperature(Plan(), 100_000, 10) == pytest.approx(math.exp(-1))
+        assert temperature(Plan(), 10**9, 10) == 1e-6
+        late = Plan(temperature_end=0.25, temperature_hold=0.6)
+        found = [temperature(late, step, 1000) for step in (0, 600, 800, 1000)]
+        assert found == pytest.approx([1, 1, 0.5, 0.25])
 
     def test_plateau_halves_after_three_epochs_without_improvement(self):
         schedule = Plateau(1.0, patience=3)

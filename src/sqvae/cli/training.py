@@ -17,6 +17,10 @@ from sqvae.recipes import OWN_DATA, RECIPES
 from sqvae.reports import Drawings
 from sqvae.training import RunFolder, TrainingStoppedError, leave_other_processes
 
+OF_LABELS = {"data.classes", "data.ignore", "data.class_names", "data.class_colours"}
+OF_PICTURES = {"data.channels", "likelihood.variance", "likelihood.initial_variance"}
+"""Settings that say what the data is."""
+
 
 def asked_for(
     recipe: str | None,
@@ -62,9 +66,13 @@ def asked_for(
 
 def _suitable(data: str, settings: list[str]) -> str:
     """The recipe for a person's own data: for label maps if they say so, or if it looks like label maps."""
-    kinds = [text.strip() for key, _, text in (setting.partition("=") for setting in settings) if key == "data.kind"]
-    if kinds:
-        return {"labels": "label-maps", "levels": "grey-levels"}.get(kinds[-1], "pictures")
+    given = {key.strip(): text.strip() for key, _, text in (setting.partition("=") for setting in settings)}
+    if "data.kind" in given:
+        return {"labels": "label-maps", "levels": "grey-levels"}.get(given["data.kind"], "pictures")
+    if given.get("likelihood.name") in ("vmf", "categorical") or not OF_LABELS.isdisjoint(given):
+        return "label-maps"
+    if given.get("likelihood.name") == "gaussian" or not OF_PICTURES.isdisjoint(given):
+        return "pictures"
     try:
         labels = holds_labels(data)
     except OSError:

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -173,7 +174,7 @@ def _build(folder: Path, found: Found, preprocessing: Preprocessing, strict: boo
     (folder / "entry.json").write_text(json.dumps(stored), "utf-8")
 
 
-def _npy_header(shape: Sequence[int], dtype: "np.dtype[np.uint8] | np.dtype[np.uint16]") -> bytes:
+def _npy_header(shape: Sequence[int], dtype: np.dtype[Any]) -> bytes:
     """Of a fixed length, so that it can be written again once the number of pictures is known."""
     description = repr({"descr": dtype.str, "fortran_order": False, "shape": tuple(shape)}).encode()
     start = b"\x93NUMPY\x01\x00" + (_HEADER - 10).to_bytes(2, "little")

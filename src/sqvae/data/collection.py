@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from sqvae.data.decoding import decode, open_picture, read_header, read_labels
+from sqvae.data.decoding import Stored, decode, open_picture, read_header, read_labels
 from sqvae.data.preprocessing import UNDECIDED, Header, Preprocessing
 from sqvae.data.threads import in_order
 from sqvae.data.wording import printable
@@ -59,7 +59,7 @@ class Decoded:
     """A picture that could be read."""
 
     name: str
-    pixels: NDArray[np.uint8 | np.uint16]
+    pixels: Stored
     """(C, H, W)"""
     enlarged: bool
     """Whether it was smaller than the result."""
@@ -234,4 +234,6 @@ class Reader:
     """Whether the path, which exists, is stored in this way; looks at names only."""
     open: Callable[[Path], Found]
     open_labels: Callable[[Path], Found] | None = None
-    """The label maps that are there, if they are not what `open` gives: numbers that it would scale, other files."""
+    """The label maps that are there, if they are not what `open` gives: numbers as they are, names of classes."""
+    only_labels: bool = False
+    """Whether it is asked only for label maps: others may find pictures at the same path."""

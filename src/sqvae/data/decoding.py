@@ -3,12 +3,13 @@
 import os
 from io import BytesIO
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from sqvae.data.preprocessing import Header, Preprocessing, centred_part
+from sqvae.data.preprocessing import MOST_CLASSES, Header, Preprocessing, centred_part
 
 EXTENSIONS = frozenset(
     f".{ending}"
@@ -21,9 +22,13 @@ _FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "DIB", "GIF", "TIFF", "PPM", "JPEG2000
 
 _GREY = frozenset(("1", "L", "LA", "La", "I", "F", "I;16", "I;16L", "I;16B", "I;16N"))
 
+Stored: TypeAlias = NDArray[np.uint8 | np.uint16 | np.int16]
+"""Pictures are uint8; label maps may need more."""
+
 _LABELS = frozenset(("1", "L", "P", "I", "I;16", "I;16L", "I;16B", "I;16N"))
+_SPREAD = {"L;2": 85, "L;4": 17}
 _LOSSY = frozenset(("JPEG", "MPO", "JPEG2000", "HEIF", "AVIF"))
-"""Modes that label maps may have, and formats that they may not."""
+"""Modes that label maps may have, what Pillow multiplies the labels of some by, and formats that they may not have."""
 
 _ORIENTATION = 0x0112
 
@@ -69,7 +74,7 @@ def read_header(image: Image.Image) -> Header:
     return Header(width, height, image.mode in _GREY)
 
 
-def decode(image: Image.Image, preprocessing: Preprocessing) -> tuple[NDArray[np.uint8 | np.uint16], bool]:
+def decode(image: Image.Image, preprocessing: Preprocessing) -> tuple[Stored, bool]:
     """The picture as (C, H, W), and whether it had to be enlarged."""
     if preprocessing.labels:
         return _decode_labels(image, preprocessing)
@@ -166,10 +171,13 @@ def read_labels(image: Image.Image) -> NDArray[np.int64]:  # -> (H, W)
             f"it is a picture in colour (mode {image.mode}), and a label map has one number a pixel, that of its "
             "class: save it as a grey or a palette's PNG, or train on pictures with --set data.kind=pictures"
         )
-    return np.asarray(_upright(image)).astype(np.int64)
+    # Grey of 2 or 4 bits is spread over 0 to 255 as it is read.
+    stored = [tile[3] for tile in getattr(image, "tile", ())[:1]]
+    spread = next((_SPREAD[form] for form in stored if isinstance(form, str) and form in _SPREAD), 1)
+    return np.asarray(_upright(image)).astype(np.int64) // spread
 
 
-def _decode_labels(image: Image.Image, preprocessing: Preprocessing) -> tuple[NDArray[np.uint8 | np.uint16], bool]:
+def _decode_labels(image: Image.Image, preprocessing: Preprocessing) -> tuple[Stored, bool]:
     """The label map as (1, H, W), by the label in the middle of each new pixel, and whether it had to be enlarged."""
     _, height, width = preprocessing.shape
     labels = read_labels(image)
@@ -178,9 +186,11 @@ def _decode_labels(image: Image.Image, preprocessing: Preprocessing) -> tuple[ND
     wrong = np.unique(labels[(labels < 0) | (labels >= classes)])
     wrong = wrong[wrong != ignore] if ignore is not None else wrong
     if wrong.size:
+        possible = wrong.min() >= 0 and wrong.max() < MOST_CLASSES
+        advice = f"with --set data.classes={int(wrong.max()) + 1} they would be classes, " if possible else ""
         raise ValueError(
-            f"it has the label {', '.join(map(str, wrong[:5]))}, and the classes are 0 to {classes - 1}: take "
-            f"data.classes={int(wrong.max()) + 1}, or data.ignore for a label that means nothing"
+            f"it has the label {', '.join(map(str, wrong[:5]))}, and the classes are 0 to {classes - 1}; when a model "
+            f"is trained, {advice}and with --set data.ignore one label that means nothing"
         )
     left, top, right, bottom = _part((labels.shape[1], labels.shape[0]), preprocessing.crop, height, width)
     rows, columns = _middles(top, bottom, height), _middles(left, right, width)

@@ -2,6 +2,7 @@
 
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -9,8 +10,8 @@ from PIL import Image
 from sqvae.data.catalogue import DATASETS
 from sqvae.data.collection import Collection
 from sqvae.data.decoding import read_labels
-from sqvae.data.preprocessing import USUALLY_IGNORED
-from sqvae.data.sources import opened
+from sqvae.data.preprocessing import SPARSEST, USUALLY_IGNORED
+from sqvae.data.sources import HUB, opened
 
 _LOOKED_AT = 24
 """So many are opened."""
@@ -23,41 +24,61 @@ _LEAST_EVEN = 0.7
 
 
 def holds_labels(source: str | Path) -> bool:
-    """Whether what is there looks like label maps: one channel, kept exactly, few labels, in areas.
+    """Whether what is there looks like label maps: one channel, kept exactly, few labels, close together, in areas.
 
-    A set by name says so itself. Masks of 0 and 255 are left to be pictures: they have one class and no other.
+    A set by name says so itself, and one of the hub is taken for pictures: to look would be to load it. So are masks of
+    one bit, or of 0 and 255: they have one class and no other.
     """
     if isinstance(source, str) and source in DATASETS:
         return DATASETS[source].preprocessing.labels
-    try:
-        with opened(source, labels=True) as found:
-            parts = [collection for part, collection in found.in_order() if part in ("train", "all")]
-            seen = [look for collection in parts[:1] for look in _looks(collection)]
-    except ValueError:
-        return False  # what is wrong with it is said when it is loaded
+    if str(source).startswith(HUB):
+        return False
+    seen: list[_Look] = []
+    for labels in (False, True):  # where there are both, they are pictures
+        try:
+            with opened(source, labels=labels) as found:
+                parts = [collection for part, collection in found.in_order() if part in ("train", "all")]
+                seen = [look for collection in parts[:1] for look in _looks(collection)]
+            break
+        except ValueError:
+            continue  # what is wrong with it is said when it is loaded
     if not seen:
         return False
-    numbers = sorted(len(labels) for labels, _ in seen)
-    every = set[int]().union(*(labels for labels, _ in seen)) - {USUALLY_IGNORED}
-    even = sum(share for _, share in seen) / len(seen)
-    return len(every) > 1 and numbers[len(numbers) // 2] <= _MOST_LABELS and even >= _LEAST_EVEN
+    numbers = sorted(len(look.labels) for look in seen)
+    every = set[int]().union(*(look.labels for look in seen)) - {USUALLY_IGNORED, -1}
+    even = sum(look.even for look in seen) / len(seen)
+    return (
+        len(every) > 1
+        and max(every) < SPARSEST * len(every)
+        and numbers[len(numbers) // 2] <= _MOST_LABELS
+        and even >= _LEAST_EVEN
+        and len({look.palette for look in seen}) == 1  # else the same number means another colour
+    )
 
 
-def _looks(collection: Collection) -> list[tuple[set[int], float]]:
-    """The labels of some, evenly chosen, and how even they are; none if one of them can't be a label map."""
+class _Look(NamedTuple):
+    labels: set[int]
+    even: float
+    """The share of its neighbouring pixels that are alike."""
+    palette: bytes
+
+
+def _looks(collection: Collection) -> list[_Look]:
+    """Some of them, evenly chosen; none if one of them can't be a label map."""
     looks = []
     step = max(1, len(collection) // _LOOKED_AT)
     for _, opener in islice(collection.items(), 0, None, step):
         try:
             with opener() as image:
-                if image.format is None and image.mode == "RGB":
+                if image.mode == "1":
                     return []
                 labels = read_labels(image)
+                palette = bytes(image.getpalette() or ()) if image.mode == "P" else b""
         except (OSError, SyntaxError, Image.DecompressionBombError):
             continue  # it will be skipped, with a reason, when it is decoded
         except ValueError:
             return []
         across, down = labels[:, 1:] == labels[:, :-1], labels[1:] == labels[:-1]
         pairs = max(1, across.size + down.size)
-        looks.append((set(np.unique(labels).tolist()), float(across.sum() + down.sum()) / pairs))
+        looks.append(_Look(set(np.unique(labels).tolist()), float(across.sum() + down.sum()) / pairs, palette))
     return looks

@@ -1,6 +1,8 @@
 """Pictures to train on: found, decoded once, kept on disk."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ from sqvae.data.cache import Entry, cache_folder, entry_key, find_entry, has_rem
 from sqvae.data.collection import Found, Part, UnreadablePictureError
 from sqvae.data.content import Known, Progress, know, survey
 from sqvae.data.pictures import Pictures, PictureSets
-from sqvae.data.preprocessing import UNDECIDED, Preprocessing, resolve
+from sqvae.data.preprocessing import NOTHING_KNOWN, UNDECIDED, Preprocessing, resolve
 from sqvae.data.sources import opened
 from sqvae.data.splits import split
 from sqvae.data.wording import counted, listed, unreadable
@@ -32,6 +34,7 @@ def load(
     cache: str | Path | None = None,
     progress: Progress | None = None,
     multiple: int = 4,
+    class_names: Sequence[str] = (),
 ) -> PictureSets:
     """Pictures to train on, to validate on and to test on.
 
@@ -48,6 +51,7 @@ def load(
         cache: the folder of decoded pictures; ``$SQVAE_CACHE``, or the user's cache folder, if None.
         progress: called with what is being done, how many are done and how many there are.
         multiple: what the sides of the result must be multiples of.
+        class_names: of label maps; those that the source has, by default.
     """
     root = cache_folder(cache)
     report = progress or _silent
@@ -55,7 +59,12 @@ def load(
         wanted = preprocessing.over(found.preprocessing)
         wanted.check_multiple(multiple)
         known = know(root, found, report)
-        resolved, decisions = _resolve(preprocessing, wanted, known, found, multiple)
+        names = tuple(class_names) or (found.class_names if preprocessing.labels else ())
+        resolved, decisions = _resolve(preprocessing, wanted, known, found, multiple, names)
+        if resolved.classes is not None and names and len(names) != resolved.classes:
+            decisions.append(f"{len(names)} names for {resolved.classes} classes are left aside")
+            names = ()
+        colours = _colours(found, resolved)
         notes = [*found.notes, *_left_out(found), *decisions]
         key = entry_key(known.content, resolved)
         entry = find_entry(root, key)
@@ -72,25 +81,28 @@ def load(
     def pictures(part: Part, chosen: NDArray[np.int64]) -> Pictures:
         return Pictures(entry.pictures, chosen, entry.names, tuple(skipped.get(part, [])))
 
-    names = found.class_names
-    if resolved.classes is not None and names and len(names) != resolved.classes:
-        raise ValueError(
-            f"{source} names {len(names)} classes ({listed(names, 3)}), and its label maps have {resolved.classes}: "
-            f"correct the names, or pass --set data.classes={len(names)}"
-        )
+    train = pictures("train", sets.train)
+    if resolved.ignore is not None and not train.differs_from(resolved.ignore):
+        raise ValueError(NOTHING_KNOWN.format(resolved.ignore))
     return PictureSets(
-        pictures("train", sets.train),
+        train,
         pictures("validation", sets.validation),
         pictures("test", sets.test),
         resolved,
         key,
         (*notes, *_notes(entry), *sets.notes),
         names,
+        colours,
     )
 
 
 def _resolve(
-    asked: Preprocessing, wanted: Preprocessing, known: Known, found: Found, multiple: int
+    asked: Preprocessing,
+    wanted: Preprocessing,
+    known: Known,
+    found: Found,
+    multiple: int,
+    class_names: Sequence[str],
 ) -> tuple[Preprocessing, list[str]]:
     # A set's own size, and a crop that was asked for, need no word, for which every header would be read.
     if wanted.resolved and (asked.size is None or wanted.crop is not None):
@@ -104,7 +116,22 @@ def _resolve(
             else Preprocessing(multiple, channels=3)
         )
         return wanted.over(any_shape), []
-    return resolve(wanted, surveyed, multiple)
+    return resolve(wanted, surveyed, multiple, class_names)
+
+
+def _colours(found: Found, resolved: Preprocessing) -> tuple[str, ...]:
+    """Those that the first label map to train on shows its classes in, if it has a palette."""
+    if not resolved.labels or resolved.classes is None:
+        return ()
+    for part, collection in found.in_order():
+        if part in ("train", "all"):
+            for _, opener in islice(collection.items(), 1):
+                with suppress(Exception), opener() as image:  # one that can't be read is skipped elsewhere
+                    values = image.getpalette() or [] if image.mode == "P" else []
+                    colours = [values[3 * label : 3 * label + 3] for label in range(resolved.classes)]
+                    if all(len(colour) == 3 for colour in colours) and len(set(map(tuple, colours))) > 1:
+                        return tuple("#{:02x}{:02x}{:02x}".format(*colour) for colour in colours)
+    return ()
 
 
 def _left_out(found: Found) -> list[str]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sqvae.data.collection import Skipped
+from sqvae.data.decoding import Stored
 from sqvae.data.preprocessing import Preprocessing
 
 
@@ -64,6 +65,11 @@ class Pictures:
             chosen = self._rows[asked.astype(np.int64)]
         return torch.from_numpy(np.array(self._pictures[chosen]))
 
+    def differs_from(self, value: int, batch: int = 256) -> bool:
+        """Whether any pixel has another value."""
+        starts = range(0, len(self), batch)
+        return any(bool((self._pictures[self._rows[start : start + batch]] != value).any()) for start in starts)
+
     def variance(self, batch: int = 4096) -> float:
         """Of all pixels of all pictures, in units of [0, 1]."""
         total = squares = 0  # whole numbers: exact, however many there are
@@ -100,7 +106,9 @@ class PictureSets:
     notes: tuple[str, ...]
     """What was decided and what was left out, in sentences for the person who asked."""
     class_names: tuple[str, ...] = ()
-    """Of label maps, where the source has them."""
+    """Of label maps, where the source has them,"""
+    class_colours: tuple[str, ...] = ()
+    """and where it has a palette, their colours: #rrggbb."""
 
 
 class _Names(Sequence[str]):
@@ -129,6 +137,6 @@ class _Names(Sequence[str]):
         return repr(list(self))
 
 
-def _map(file: Path) -> NDArray[np.uint8 | np.uint16]:
-    pictures: NDArray[np.uint8 | np.uint16] = np.load(file, mmap_mode="r", allow_pickle=False)
+def _map(file: Path) -> Stored:
+    pictures: Stored = np.load(file, mmap_mode="r", allow_pickle=False)
     return pictures

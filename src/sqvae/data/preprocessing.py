@@ -3,17 +3,26 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 
-MOST_CLASSES = 65_535
-"""What 16 bits can tell apart, and one label more to be ignored."""
+MOST_CLASSES = 4096
+"""Each has a channel of its own, and a direction at right angles to all others."""
+
+LARGEST_LABEL = 65_535
+"""Of 16 bits."""
 
 DEFAULT_SIZE = 64
 """The side of the result where pictures have different sizes, or one that is too large to train on by default."""
 
+NOTHING_KNOWN = "every pixel of the label maps is {}, which is to be ignored: there is nothing to learn"
+
 USUALLY_IGNORED = 255
 """What most sets of label maps mark unknown pixels with."""
+
+SPARSEST = 4
+"""Labels go up to so many times their number; tones of grey lie further apart."""
 
 LARGEST_KEPT = 256
 """The longest side that pictures of one size keep without being asked."""
@@ -68,8 +77,8 @@ class Preprocessing:
         object.__setattr__(self, "channels", 1)
         if self.classes is not None and not 2 <= self.classes <= MOST_CLASSES:
             raise ValueError(f"classes must be between 2 and {MOST_CLASSES:,}, or None, got {self.classes!r}")
-        if self.ignore is not None and not 0 <= self.ignore <= MOST_CLASSES:
-            raise ValueError(f"ignore must be between 0 and {MOST_CLASSES:,}, or None, got {self.ignore!r}")
+        if self.ignore is not None and not -1 <= self.ignore <= LARGEST_LABEL:
+            raise ValueError(f"ignore must be between -1 and {LARGEST_LABEL:,}, or None, got {self.ignore!r}")
 
     @property
     def resolved(self) -> bool:
@@ -77,9 +86,11 @@ class Preprocessing:
         return self.size is not None and self.channels is not None and (self.classes is not None or not self.labels)
 
     @property
-    def dtype(self) -> "np.dtype[np.uint8] | np.dtype[np.uint16]":
+    def dtype(self) -> np.dtype[Any]:
         """Of the array: 16 bits only where a label needs them."""
         largest = max((self.classes or 1) - 1, self.ignore or 0)
+        if self.ignore is not None and self.ignore < 0:
+            return np.dtype(np.int16)
         return np.dtype(np.uint8) if largest < 256 else np.dtype(np.uint16)
 
     @property
@@ -161,7 +172,9 @@ class Survey:
         return cls(len(sizes), by_area[0], by_area[-1], grey)
 
 
-def resolve(wanted: Preprocessing, survey: Survey, multiple: int) -> tuple[Preprocessing, list[str]]:
+def resolve(
+    wanted: Preprocessing, survey: Survey, multiple: int, class_names: Sequence[str] = ()
+) -> tuple[Preprocessing, list[str]]:
     """What is wanted with nothing left to decide, and sentences that say what was decided."""
     notes: list[str] = []
     channels, size = wanted.channels, wanted.size
@@ -173,34 +186,53 @@ def resolve(wanted: Preprocessing, survey: Survey, multiple: int) -> tuple[Prepr
         notes = _say_crop(survey, size)
     decided = replace(wanted, size=size, channels=channels)
     if wanted.labels and wanted.classes is None:
-        decided, said = _decide_classes(decided, survey.labels or ())
+        decided, said = _decide_classes(decided, survey.labels or (), class_names)
         notes += said
     return decided, notes
 
 
-def _decide_classes(wanted: Preprocessing, labels: Sequence[int]) -> tuple[Preprocessing, list[str]]:
-    """The number of classes from the labels that occur, and whether one of them means that nothing is known."""
-    ignore = wanted.ignore
+def _decide_classes(
+    wanted: Preprocessing, labels: Sequence[int], names: Sequence[str]
+) -> tuple[Preprocessing, list[str]]:
+    """The number of classes from their names or the labels that occur, and which label means that nothing is known."""
+    ignore = wanted.ignore if wanted.ignore is not None else _unknown_label(labels, names)
     known = [label for label in labels if label != ignore]
-    if ignore is None and len(known) > 2 and known[-1] == USUALLY_IGNORED and known[-2] < USUALLY_IGNORED - 1:
-        ignore = known.pop()
     if not known:
+        raise ValueError(NOTHING_KNOWN.format(ignore))
+    if known[0] < 0 or known[-1] >= MOST_CLASSES:
+        worst = known[0] if known[0] < 0 else known[-1]
         raise ValueError(
-            f"every pixel of the label maps is {ignore}, which is to be ignored: there is nothing to learn"
+            f"the label maps have the label {worst:,}, and classes go from 0 to {MOST_CLASSES - 1:,} at most: "
+            f"number them anew, or ignore that label with --set data.ignore={worst}"
         )
-    classes = max(known[-1] + 1, 2)
-    if classes > MOST_CLASSES:
-        raise ValueError(f"the largest label is {known[-1]:,}; there may be at most {MOST_CLASSES:,} classes")
-    missing = classes - len([label for label in known if label < classes])
-    notes = [f"label maps of {classes:,} classes, 0 to {classes - 1}"]
-    if missing:
-        notes[0] += (
-            f", of which {missing:,} never occur{'' if missing < classes / 2 else ': number them from 0 to save work'}"
+    if names and known[-1] >= len(names):
+        raise ValueError(
+            f"{len(names)} classes have names ({names[0]}, ...), and the label maps have the label {known[-1]}: name "
+            f"all {known[-1] + 1}, or ignore one with --set data.ignore={known[-1]}"
         )
+    classes = max(len(names) or known[-1] + 1, 2)
+    missing = classes - len(known) - (ignore is not None and 0 <= ignore < classes)
+    note = f"label maps of {classes:,} classes, 0 to {classes - 1}"
+    if missing > 0:
+        note += f", of which {missing:,} never occur"
+        note += "" if missing < classes / 2 else ": number them from 0 to save work"
+    notes = [note]
     if ignore is not None:
-        how = "" if wanted.ignore is not None else f"; --set data.classes={USUALLY_IGNORED + 1} makes it a class"
+        freely = wanted.ignore is None and ignore >= 0
+        how = f"; --set data.classes={ignore + 1} makes it a class" if freely else ""
         notes.append(f"pixels with the label {ignore} are ignored{how}")
     return replace(wanted, classes=classes, ignore=ignore), notes
+
+
+def _unknown_label(labels: Sequence[int], names: Sequence[str]) -> int | None:
+    """-1, or 255 where it stands apart from labels that lie close together."""
+    if labels and labels[0] == -1:
+        return -1
+    others = [label for label in labels if label != USUALLY_IGNORED]
+    if len(others) == len(labels) or len(others) < 2 or len(names) > USUALLY_IGNORED:
+        return None
+    dense = others[-1] < min(SPARSEST * len(others), USUALLY_IGNORED - 1)
+    return USUALLY_IGNORED if dense or names else None
 
 
 def _decide_size(survey: Survey, crop: int | None, multiple: int) -> tuple[int | tuple[int, int], list[str]]:

@@ -45,7 +45,7 @@ def _open(source: str | Path, labels: bool) -> Found:
     if not path.exists():
         raise FileNotFoundError(_unknown(name))
     for reader in READERS:
-        if reader.recognises(path):
+        if (labels or not reader.only_labels) and reader.recognises(path):
             return _read(reader, path, labels)
     raise ValueError(f"{path} is none of: {'; '.join(reader.description for reader in READERS)}")
 

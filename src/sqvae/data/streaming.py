@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from sqvae.data.catalogue import DATASETS
 from sqvae.data.collection import Decoded, Skipped, UnreadablePictureError, decode_all
-from sqvae.data.decoding import is_picture_name
+from sqvae.data.decoding import Stored, is_picture_name
 from sqvae.data.preprocessing import Preprocessing
 from sqvae.data.sources import HUB, opened
 
@@ -59,7 +58,7 @@ def count(inputs: Sequence[str | Path], *, labels: bool = False) -> int:
 
 def _batches(
     outcomes: Iterator[Decoded | Skipped],
-    pictures: NDArray[np.uint8 | np.uint16],
+    pictures: Stored,
     strict: bool,
     on_skip: Callable[[Skipped], None],
 ) -> Iterator[tuple[list[str], Tensor]]:

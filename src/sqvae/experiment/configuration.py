@@ -3,6 +3,7 @@
 import dataclasses
 import difflib
 import inspect
+import re
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -48,7 +49,9 @@ class DataSettings:
     ignore: int | None = None
     """The label of pixels of which nothing is known. None: 255, if it stands apart from the other labels, or none."""
     class_names: tuple[str, ...] | None = None
-    """Of label maps, from 0 on."""
+    """Of label maps, from 0 on,"""
+    class_colours: tuple[str, ...] | None = None
+    """and how they are shown: #rrggbb each. None: as the maps' own palette has it, or by turns."""
     split_seed: int = 0
     """Of the division into training, validation and test pictures, where the data has none of its own."""
     strict: bool = False
@@ -58,8 +61,22 @@ class DataSettings:
         if self.kind == "levels" and self.channels not in (None, 1):
             raise ConfigurationError(f"levels are of grey pictures: data.channels must be 1, got {self.channels}")
         _ = self.preprocessing  # which says what is wrong with them
-        if self.class_names is not None and self.classes is not None and len(self.class_names) != self.classes:
-            raise ConfigurationError(f"{len(self.class_names)} data.class_names for {self.classes} data.classes")
+        self._check_classes()
+
+    def _check_classes(self) -> None:
+        for name in ("class_names", "class_colours"):
+            values = getattr(self, name)
+            if values is None:
+                continue
+            if self.kind != "labels":
+                raise ConfigurationError(f"data.{name} is of label maps, and data.kind is {self.kind}")
+            if self.classes is not None and len(values) != self.classes:
+                raise ConfigurationError(f"{len(values)} data.{name} for {self.classes} data.classes")
+        if self.class_names is not None and len(set(self.class_names)) != len(self.class_names):
+            raise ConfigurationError("data.class_names must differ from each other")
+        wrong = [colour for colour in self.class_colours or () if not re.fullmatch("#[0-9a-fA-F]{6}", colour)]
+        if wrong:
+            raise ConfigurationError(f"data.class_colours must look like #1f77b4, got {wrong[0]!r}")
 
     @property
     def preprocessing(self) -> Preprocessing:
@@ -189,6 +206,8 @@ class LikelihoodSettings:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ConfigurationError(f"likelihood.{name} must be > 0, got {value}")
+        if not self.concentration_offset >= 0:
+            raise ConfigurationError(f"likelihood.concentration_offset must be >= 0, got {self.concentration_offset}")
 
 
 @dataclass(frozen=True)
@@ -349,7 +368,8 @@ def _describe(hint: Any) -> str:
 
 def _from_text(text: str, hint: Any, key: str) -> Any:
     """A value of the kind that a setting has, from what a person typed."""
-    for kind in _alternatives(hint):
+    # None first: a text may be anything.
+    for kind in sorted(_alternatives(hint), key=lambda kind: kind is not type(None)):
         try:
             return _parse(text, kind)
         except ValueError:

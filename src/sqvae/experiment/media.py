@@ -113,7 +113,14 @@ class LabelMedium(Medium):
     classes: int
     ignore: int | None = None
     names: tuple[str, ...] = ()
+    colours: tuple[str, ...] = ()
+    """#rrggbb each; by turns where there are none."""
     noun = "label map"
+
+    @property
+    def _colours(self) -> list[tuple[int, int, int]]:
+        given = [(int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)) for text in self.colours]
+        return given or class_colours(self.classes)
 
     def model_input(self, given: Tensor, device: torch.device) -> Tensor:
         """From integers, (batch, H, W) or (batch, 1, H, W)."""
@@ -138,7 +145,7 @@ class LabelMedium(Medium):
 
     def shown(self, x: Tensor) -> Tensor:
         """Each class in its colour; ignored places black."""
-        colours = torch.tensor([*class_colours(self.classes), (0, 0, 0)], device=x.device) / 255
+        colours = torch.tensor([*self._colours, (0, 0, 0)], device=x.device) / 255
         rows = x if self.ignore is None else x.where(x != self.ignore, self.classes)
         return colours[rows].permute(0, 3, 1, 2)
 
@@ -157,18 +164,18 @@ class LabelMedium(Medium):
                 yield Image.fromarray(labels.to(torch.uint16).numpy())
                 continue
             image = Image.fromarray(labels.byte().numpy(), mode="P")
-            image.putpalette([channel for colour in class_colours(self.classes) for channel in colour])
+            image.putpalette([channel for colour in self._colours for channel in colour])
             yield image
 
 
 def class_colours(number: int) -> list[tuple[int, int, int]]:
-    """Colours that are easy to tell apart: hues by the golden angle, in changing strength and brightness."""
+    """Colours that are easy to tell apart: hue, strength and brightness each by turns that don't repeat."""
     colours = []
     for label in range(number):
-        hue = (0.58 + 0.61803398875 * label) % 1
-        saturation, value = (0.55, 0.85, 0.4)[label % 3], (0.95, 0.75, 0.55)[label // 3 % 3]
-        colours.append(tuple(round(255 * part) for part in colorsys.hsv_to_rgb(hue, saturation, value)))
-    return colours  # type: ignore[return-value]
+        hue, strength, brightness = ((0.58 + turn * label) % 1 for turn in (0.8191725, 0.6710436, 0.5497005))
+        parts = colorsys.hsv_to_rgb(hue, 0.35 + 0.6 * strength, 0.45 + 0.55 * brightness)
+        colours.append((round(255 * parts[0]), round(255 * parts[1]), round(255 * parts[2])))
+    return colours
 
 
 PICTURES = PictureMedium()
@@ -180,5 +187,5 @@ def medium_of(experiment: Experiment) -> Medium:
     if data.kind == "labels":
         if data.classes is None:
             raise ValueError("the number of classes is not known before the data is loaded; set data.classes")
-        return LabelMedium(data.classes, data.ignore, tuple(data.class_names or ()))
+        return LabelMedium(data.classes, data.ignore, data.class_names or (), data.class_colours or ())
     return LevelMedium() if data.kind == "levels" else PICTURES

@@ -63,6 +63,7 @@ def prepare(experiment: Experiment, *, announce: Announce = print, progress: Pro
             split_seed=settings.split_seed,
             strict=settings.strict,
             progress=progress,
+            class_names=settings.class_names or (),
         )
     for note in data.notes:
         announce(note)
@@ -75,7 +76,8 @@ def prepare(experiment: Experiment, *, announce: Announce = print, progress: Pro
         channels=None if settings.kind == "labels" else data.preprocessing.channels,
         classes=data.preprocessing.classes,
         ignore=data.preprocessing.ignore,
-        class_names=settings.class_names or data.class_names or None,
+        class_names=data.class_names or None,
+        class_colours=settings.class_colours or data.class_colours or None,
     )
     training = _with_passes(experiment.training, len(data.train))
     if training.passes_per_epoch != 1 and experiment.training.passes_per_epoch is None:

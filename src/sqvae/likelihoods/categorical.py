@@ -33,14 +33,16 @@ class LabelLikelihood(Likelihood, ABC):
                 f"inputs must be a row of numbers for each class, ({num_classes}, dimensions), got {given}"
             )
         if ignore is not None:
-            check_size(ignore, "ignore", least=0)
+            check_size(ignore, "ignore", least=-1)
         self.num_classes = num_classes
         self.ignore = ignore
         # One row more, of zeros, for places that are ignored. Not stored: it follows from the configuration.
         self.register_buffer("inputs", pad(inputs.float(), (0, 0, 0, 1)), persistent=False)
 
     def check(self, x: Tensor) -> None:
-        known = x if self.ignore is None or not isinstance(x, Tensor) else x[x != self.ignore]
+        if torch.compiler.is_compiling():
+            return
+        known = x if self.ignore is None or not isinstance(x, Tensor) else x.where(x != self.ignore, 0)
         check_indices(
             known, self.num_classes, "labels", "; take a larger num_classes, or map these labels to classes first"
         )
@@ -50,6 +52,9 @@ class LabelLikelihood(Likelihood, ABC):
         labels = x.long()
         rows = labels if self.ignore is None else labels.where(labels != self.ignore, self.num_classes)
         return self.inputs[rows].movedim(-1, 1)
+
+    def dimensions(self, x: Tensor) -> float | Tensor:
+        return x[0].numel() if self.ignore is None else self.known(x).sum() / len(x)
 
     def known(self, x: Tensor) -> Tensor:  # -> (batch, ...), bool
         """Which places are not ignored."""
@@ -136,6 +141,7 @@ class VonMisesFisherLikelihood(LabelLikelihood):
         check_offset(concentration_offset, "concentration_offset")
         super().__init__(directions if inputs is None else inputs, ignore, len(directions))
         self.concentration_offset = concentration_offset
+        self._one_hot = directions.shape[0] == directions.shape[1] and bool((directions.diagonal() == 1).all())
         self.register_buffer("directions", directions.clone())
         self.log_concentration = nn.Parameter(torch.tensor(math.log(initial_concentration)))
 
@@ -156,6 +162,8 @@ class VonMisesFisherLikelihood(LabelLikelihood):
         return Fit(-log_likelihood, log_likelihood, concentration=concentration.detach())
 
     def predict(self, output: Tensor) -> Tensor:
+        if self._one_hot:
+            return output.argmax(1)
         return torch.einsum("nf...,cf->nc...", output, self.directions.to(output.dtype)).argmax(1)
 
     def channels(self, data: int) -> tuple[int, int]:

@@ -47,6 +47,10 @@ class Likelihood(nn.Module, ABC):
         """How many the encoder sees, and the decoder gives, for data with so many."""
         return data, data
 
+    def dimensions(self, x: Tensor) -> float | Tensor:
+        """D: how many numbers, or labels, are known of a sample of the batch; on average."""
+        return x[0].numel()
+
     def loss_of_set(self, mean_loss: float, mean_squared_error: float, dimensions: float) -> float:
         """The loss of a whole set of data, from what was found batch by batch in ``eval()``.
 

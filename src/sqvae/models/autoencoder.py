@@ -22,7 +22,7 @@ class Bound:
 
     nats: Tensor
     """(): per sample, averaged over the batch."""
-    dimensions: float
+    dimensions: float | Tensor
     """D: the numbers, or labels, that make up a sample; on average, where not all of them are known."""
 
     @property
@@ -44,7 +44,7 @@ class Objective:
     """How it explains the data."""
     quantized: Quantized
     """What the quantizer gave."""
-    dimensions: int
+    dimensions: float | Tensor
     latent_weight: float = 1.0
     """What the quantizer's terms count in the loss."""
 
@@ -123,9 +123,8 @@ class LatentModel(nn.Module):
         z, log_variance = self._encodings(x)
         quantized = self.quantizer(z, temperature, log_variance=log_variance, sample=sample)
         output = self.decoder(quantized.z_q)
-        dimensions = x[0].numel()
-        weight = 1.0 if self.latent_terms == "sum" else dimensions / (2 * z[0].numel())
-        return Objective(output, self.likelihood(output, x), quantized, dimensions, weight)
+        weight = 1.0 if self.latent_terms == "sum" else x[0].numel() / (2 * z[0].numel())
+        return Objective(output, self.likelihood(output, x), quantized, self.likelihood.dimensions(x), weight)
 
     @torch.no_grad()
     def bound(self, x: Tensor, *, samples: int = 1) -> Bound:
@@ -133,7 +132,7 @@ class LatentModel(nn.Module):
         check_size(samples, "samples")
         with self._evaluating():
             draws = [self(x, sample=True).bound.nats for _ in range(samples)]
-        return Bound(torch.stack(draws).mean(), x[0].numel())
+        return Bound(torch.stack(draws).mean(), self.likelihood.dimensions(x))
 
     @torch.no_grad()
     def encode(self, x: Tensor) -> Tensor:

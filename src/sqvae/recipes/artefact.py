@@ -246,7 +246,10 @@ def _temperature(record: Record) -> str:
     if not METHODS[record.tags["method"]].stochastic:
         return "-"
     end = plan_["temperature_end"]
-    return f"1 to {end:g}" if end is not None else f"exp(-{plan_['temperature_decay']:g} t)"
+    if end is None:
+        return f"exp(-{plan_['temperature_decay']:g} t)"
+    hold = plan_.get("temperature_hold", 0)
+    return f"1 to {end:g}" + (f", from {100 * hold:.0f}% on" if hold else "")
 
 
 def _differences(artefact: Artefact, results: Results) -> list[str]:

@@ -11,11 +11,11 @@ SHORT_EPOCHS = 3
 STOCHASTIC = ("gaussian-1", "gaussian-2", "gaussian-3", "gaussian-4", "gaussian-fixed", "vmf")
 """Quantizers that draw codes, and so have a temperature."""
 
-SHORT_RATE = 4e-3
-"""Of a stochastic quantizer in a short run; four times the paper's. See `sqvae reproduce small-budget`."""
+SHORT_RATE = 8e-3
+"""Of a stochastic quantizer in a short run; eight times the paper's. See `sqvae reproduce small-budget`."""
 SHORT_RATE_OF_VQ = 1e-3
 """Of VQ-VAE; three times the paper's."""
-SHORT_TEMPERATURE = 0.5
+SHORT_TEMPERATURE = 0.75
 """Where the temperature ends in a short run."""
 
 

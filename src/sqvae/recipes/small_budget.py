@@ -21,17 +21,17 @@ Found: TypeAlias = Mapping[tuple[str, str], Sequence[Record]]
 """Finished runs by method and schedule."""
 
 COSINE = "training.schedule=cosine"
-COOL = (COSINE, f"training.learning_rate={SHORT_RATE:g}", f"training.temperature_end={SHORT_TEMPERATURE:g}")
+SHORT = (COSINE, f"training.learning_rate={SHORT_RATE:g}", f"training.temperature_end={SHORT_TEMPERATURE:g}")
 SMALL_CODES = "quantizer.codebook_scale=0.3"
 
 SCHEDULES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "sq-vae-1": {
         "cosine": (COSINE,),
-        "rate-4e-3": (COSINE, "training.learning_rate=4e-3"),
-        "cool": COOL,
+        "short": SHORT,
+        "cool": (COSINE, "training.learning_rate=4e-3", "training.temperature_end=0.5"),
         "cold": (COSINE, "training.learning_rate=2e-3", "training.temperature_end=0.2"),
         # With smaller codes goes a variance that is smaller by the square of that.
-        "cool-codebook-0.3": (*COOL, SMALL_CODES, "quantizer.initial_variance=0.9"),
+        "short-codebook-0.3": (*SHORT, SMALL_CODES, "quantizer.initial_variance=0.9"),
     },
     "vq-vae-ema": {
         "cosine": (COSINE,),
@@ -40,7 +40,7 @@ SCHEDULES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "vq-vae-ema-closed": {
         "cosine": (COSINE,),
-        "rate-2e-3": (COSINE, "training.learning_rate=2e-3"),
+        "rate-4e-3": (COSINE, "training.learning_rate=4e-3"),
         "codebook-0.3": (COSINE, SMALL_CODES),
     },
 }

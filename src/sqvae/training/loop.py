@@ -18,7 +18,7 @@ from sqvae.training.checkpoints import Checkpoint, CheckpointError, read_checkpo
 from sqvae.training.folder import RunFolder
 from sqvae.training.order import Order, stream_seed
 from sqvae.training.plan import Plan
-from sqvae.training.schedules import SCHEDULES, temperature, temperature_decay
+from sqvae.training.schedules import SCHEDULES, temperature
 from sqvae.training.signals import StopSignals
 from sqvae.training.watchers import Position, Validation, Watcher
 
@@ -125,7 +125,6 @@ class Training:
         )
         self.position = Position(0, 0, 0, plan.epochs, len(self.order))
         self.schedule = SCHEDULES[plan.schedule](plan, self.position.steps)
-        self.temperature_decay = temperature_decay(plan, self.position.steps)
         self.best = float("inf")
         self.seconds = 0.0
         model.to(self.accelerator.device)
@@ -215,7 +214,7 @@ class Training:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self._seed(stream_seed(self.seed, "noise", step))
-        tau = torch.tensor(temperature(step, self.temperature_decay, self.plan.temperature_minimum))
+        tau = torch.tensor(temperature(self.plan, step, self.position.steps))
         shares = batch.chunk(self.plan.accumulate)
         for number, share in enumerate(shares, 1):
             x = self.task.prepare(share, self.accelerator.device)

@@ -30,7 +30,9 @@ class Plan:
     temperature_decay: float = 1e-5
     """The relaxation's temperature is exp(-decay * step),"""
     temperature_end: float | None = None
-    """or, where this is given, falls as evenly from 1 to this over the whole run, however long it is,"""
+    """or, where this is given, falls as evenly from 1 to this over the whole run, however long it is;"""
+    temperature_hold: float = 0.0
+    """for this share of the run it stays at 1 before;"""
     temperature_minimum: float = 1e-6
     """and is never less than this."""
     clip: float | None = None
@@ -57,6 +59,8 @@ class Plan:
             raise ValueError(
                 f"training.temperature_end must lie between 0 and 1, or be none; got {self.temperature_end}"
             )
+        if not 0 <= self.temperature_hold < 1:
+            raise ValueError(f"training.temperature_hold must be at least 0 and below 1, got {self.temperature_hold}")
         for name in ("passes_per_epoch", "clip", "threads"):
             value = getattr(self, name)
             if value is not None and not value > 0:

@@ -9,16 +9,19 @@ from sqvae.training.plan import Plan
 State = dict[str, float | int | None]
 
 
-def temperature(step: int, decay: float, minimum: float) -> float:
-    r"""The temperature of the relaxation, :math:`\tau = \max(e^{-\lambda t}, \tau_{min})`."""
-    return max(math.exp(-decay * step), minimum)
+def temperature(plan: Plan, step: int, steps: int) -> float:
+    r"""The temperature of the relaxation, :math:`\tau = \max(e^{-\lambda \max(t - t_0, 0)}, \tau_{min})`.
 
+    :math:`\lambda` is the plan's; or where it says how the temperature ends, :math:`-\log \tau_{end} / (T - t_0)`.
 
-def temperature_decay(plan: Plan, steps: int) -> float:
-    r"""The plan's :math:`\lambda`; or where it says how the temperature ends, :math:`-\log \tau_{end} / T`."""
-    if plan.temperature_end is None:
-        return plan.temperature_decay
-    return -math.log(plan.temperature_end) / steps
+    Arguments:
+        steps: of the whole run, T; the plan says for which share of them the temperature stays at 1, :math:`t_0`.
+    """
+    start = plan.temperature_hold * steps
+    decay = plan.temperature_decay
+    if plan.temperature_end is not None:
+        decay = -math.log(plan.temperature_end) / (steps - start)
+    return max(math.exp(-decay * max(step - start, 0)), plan.temperature_minimum)
 
 
 class Schedule(ABC):

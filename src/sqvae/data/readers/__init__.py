@@ -13,8 +13,8 @@ from sqvae.data.readers.picture import PICTURE
 from sqvae.data.readers.zip_file import ZIP
 
 READERS: tuple[Reader, ...] = (
-    *(IDX, CIFAR10, CELEBA, CELEBA_HQ, CELEBAMASK_HQ, CAMVID),
-    *(NPY, NPZ, PICTURE, ZIP, FOLDER),
+    *(CELEBAMASK_HQ, CAMVID),
+    *(IDX, CIFAR10, CELEBA, CELEBA_HQ, NPY, NPZ, PICTURE, ZIP, FOLDER),
 )
 """Every reader of a path; the first that recognises it reads it, so the particular ones come first."""
 

@@ -66,8 +66,10 @@ class _Layout:
 
     def picture(self, row: NDArray[Any]) -> NDArray[np.uint8 | np.int32]:  # (...) -> (H, W) or (H, W, 3)
         if self.labels:
-            # More than 32 bits are refused when the map is decoded, as any label is that has no class.
-            return np.ascontiguousarray(row.clip(-1, np.iinfo(np.int32).max).astype(np.int32))
+            bounds = np.iinfo(np.int32)
+            if row.dtype != bool and (row.min() < bounds.min or row.max() > bounds.max):
+                raise ValueError(f"{self.name} has labels beyond {bounds.max:,}; number the classes from 0")
+            return np.ascontiguousarray(row.astype(np.int32))
         if self.dtype.kind == "f":
             row = unit_to_eight(row)
         elif self.dtype.kind == "b":

@@ -1,14 +1,18 @@
 """CelebAMask-HQ: label maps of faces, as they are downloaded, a picture for each part of a face, or merged."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
-from sqvae.data.collection import Collection, File, Found, Opener, Part, Reader
+from sqvae.data.catalogue import DATASETS
+from sqvae.data.collection import Collection, File, Found, Opener, Part, PictureFiles, Reader
 from sqvae.data.decoding import open_picture
+from sqvae.data.preprocessing import Header
 from sqvae.data.readers.celeba_hq import divide, find, numbered_pictures
 from sqvae.data.readers.folder import Listing, files_below
 from sqvae.data.wording import counted, listed
@@ -44,6 +48,15 @@ class _Pieces(Collection):
     def items(self) -> Iterator[tuple[str, Opener]]:
         return ((f"{number}.png", partial(self._merge, number)) for number in self._pieces)
 
+    def headers(self) -> Iterator[Header]:
+        """Of one part of each face: all have one size."""
+        firsts = [pieces[0][1] for pieces in self._pieces.values()]
+        return PictureFiles.in_folder(self._folder, firsts).headers()
+
+    def labels(self) -> set[int]:
+        """By the names of the files: whether a part is seen below others is not looked at."""
+        return {0} | {label for pieces in self._pieces.values() for label, _ in pieces}
+
     def _merge(self, number: str) -> Image.Image:
         merged = None
         for label, name in self._pieces[number]:
@@ -63,9 +76,11 @@ def _recognises(path: Path) -> bool:
 
 
 def _open(path: Path) -> Found:
+    faces = DATASETS["celebamask-hq"]
+    known: dict[str, Any] = {"preprocessing": faces.preprocessing, "class_names": faces.class_names}
     merged = find(path, _MERGED)
     if merged is not None:
-        return numbered_pictures(merged)
+        return replace(numbered_pictures(merged), **known)
     folder = find(path, _PIECES)
     assert folder is not None  # it was recognised
     pieces: dict[str, list[tuple[int, str]]] = {}
@@ -83,7 +98,9 @@ def _open(path: Path) -> Found:
     collections: dict[Part, Collection] = {
         part: _Pieces(folder, {number: sorted(pieces[number]) for number in numbers}) for part, numbers in parts.items()
     }
-    return Found(collections, notes=tuple(notes))
+    return Found(collections, notes=tuple(notes), **known)
 
 
-CELEBAMASK_HQ = Reader("celebamask-hq", "CelebAMask-HQ as it is downloaded, or merged", _recognises, _open)
+CELEBAMASK_HQ = Reader(
+    "celebamask-hq", "CelebAMask-HQ as it is downloaded, or merged", _recognises, _open, only_labels=True
+)

@@ -15,15 +15,12 @@ from sqvae.data.wording import counted, listed, unreadable
 SPLIT_NAMES: dict[str, Part] = {
     "train": "train",
     "training": "train",
-    "trainannot": "train",
     "val": "validation",
     "valid": "validation",
     "validation": "validation",
     "dev": "validation",
-    "valannot": "validation",
     "test": "test",
     "testing": "test",
-    "testannot": "test",
 }
 """What a folder's name, in small letters, says that its pictures are for."""
 
@@ -130,9 +127,9 @@ def files_below(folder: Path) -> tuple[list[str], list[str]]:
     return names, closed
 
 
-def _open(folder: Path) -> Found:
+def _open(folder: Path, labels: bool = False) -> Found:
     names, closed = files_below(folder)
-    listing = Listing.of(names)
+    listing = Listing.of([name for name in names if not labels or name != CLASS_NAMES])
     listing.check(folder)
     notes = list(listing.notes())
     if closed:
@@ -142,13 +139,17 @@ def _open(folder: Path) -> Found:
 
 
 def _open_labels(folder: Path) -> Found:
-    found, names = _open(folder), folder / CLASS_NAMES
-    return replace(found, class_names=read_class_names(names.read_text("utf-8"))) if names.is_file() else found
+    found, names = _open(folder, labels=True), folder / CLASS_NAMES
+    return replace(found, class_names=read_class_names(names.read_bytes(), names)) if names.is_file() else found
 
 
-def read_class_names(text: str) -> tuple[str, ...]:
+def read_class_names(content: bytes, where: Path) -> tuple[str, ...]:
     """One on a line, in the order of their labels, from 0; empty lines at the end don't count."""
-    return tuple(line.strip() for line in text.strip().splitlines())
+    try:
+        lines = content.decode("utf-8-sig").strip().splitlines()
+    except UnicodeDecodeError as wrong:
+        raise ValueError(f"{where} must name the classes in UTF-8, one on a line ({wrong})") from wrong
+    return tuple(line.strip() for line in lines)
 
 
 FOLDER = Reader("folder", "a folder of pictures", Path.is_dir, _open, _open_labels)

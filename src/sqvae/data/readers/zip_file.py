@@ -1,10 +1,11 @@
 """Zip files of pictures, read where they lie: nothing is extracted to disk."""
 
+from functools import partial
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from sqvae.data.collection import File, Found, PictureFiles, Reader
-from sqvae.data.readers.folder import Listing
+from sqvae.data.readers.folder import CLASS_NAMES, Listing, read_class_names
 
 
 def open_zip(path: Path) -> ZipFile:
@@ -19,10 +20,15 @@ def _recognises(path: Path) -> bool:
     return path.is_file() and (path.suffix.lower() == ".zip" or (not path.suffix and is_zipfile(path)))
 
 
-def _open(path: Path) -> Found:
+def _open(path: Path, labels: bool = False) -> Found:
     archive = open_zip(path)
+    class_names: tuple[str, ...] = ()
     try:
-        listing = Listing.of([entry.filename for entry in archive.infolist() if not entry.is_dir()])
+        names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
+        if labels and CLASS_NAMES in names:
+            class_names = read_class_names(archive.read(CLASS_NAMES), path / CLASS_NAMES)
+            names.remove(CLASS_NAMES)
+        listing = Listing.of(names)
         listing.check(path)
     except BaseException:
         archive.close()
@@ -31,7 +37,7 @@ def _open(path: Path) -> Found:
         part: PictureFiles(pictures, archive.read, [File(path.name, path)])
         for part, pictures in listing.parts().items()
     }
-    return Found(collections, notes=listing.notes(), close=archive.close)
+    return Found(collections, notes=listing.notes(), close=archive.close, class_names=class_names)
 
 
-ZIP = Reader("zip", "a zip file of pictures", _recognises, _open)
+ZIP = Reader("zip", "a zip file of pictures", _recognises, _open, partial(_open, labels=True))
