@@ -25,7 +25,7 @@ demo-docs: demo
 	cp $(RUN)/results-test.md docs/demo/results.md
 	cp $(RUN)/results-test.png $(RUN)/results-test.json $(RUN)/curves.png docs/demo/
 
-# All runs that docs/results.md shows: about 20 hours on two cores, and goes on where it was interrupted.
+# All runs that docs/results.md shows: more than a day on two cores, and goes on where it was interrupted.
 RESULTS := -o docs/results --runs runs/results --page docs/results.md
 results: $(INSTALLED)
 	$(SQVAE) reproduce small-budget $(RESULTS)
@@ -34,6 +34,8 @@ results: $(INSTALLED)
 	$(SQVAE) reproduce figure-5 --only fashion-mnist --only k=64 --only k=256 --only d=64 $(RESULTS)
 	$(SQVAE) reproduce table-2 figure-6 --data cifar10 $(RESULTS)
 	$(SQVAE) reproduce table-2 --data cifar10 --only sq-vae-4 $(RESULTS)
+	$(SQVAE) reproduce table-4 figure-4 --data camvid $(RESULTS)
+	$(SQVAE) reproduce table-5 --only mnist $(RESULTS)
 	$(SQVAE) reproduce figure-5 --scale paper --only mnist --only k=128 --only d=64 --only sq-vae-1 --only vq-vae-ema $(RESULTS)
 
 # The page alone, from the records that are there.

@@ -8,15 +8,30 @@ from sqvae.experiment import Experiment
 SHORT_EPOCHS = 3
 """Of a short run."""
 
-STOCHASTIC = ("gaussian-1", "gaussian-2", "gaussian-3", "gaussian-4", "gaussian-fixed", "vmf")
-"""Quantizers that draw codes, and so have a temperature."""
 
-SHORT_RATE = 8e-3
-"""Of a stochastic quantizer in a short run; eight times the paper's. See `sqvae reproduce small-budget`."""
-SHORT_RATE_OF_VQ = 1e-3
-"""Of VQ-VAE; three times the paper's."""
-SHORT_TEMPERATURE = 0.75
-"""Where the temperature ends in a short run."""
+@dataclass(frozen=True)
+class Budget:
+    """How fast a model is trained in a short run."""
+
+    rate: float
+    """Where the learning rate begins, to fall to 0."""
+    temperature: float | None = None
+    """Where the temperature ends, if the quantizer has one."""
+
+
+SHORT = Budget(8e-3, 0.75)
+"""For quantizers that anneal themselves. The paper's rate is 1e-3. See `sqvae reproduce small-budget`."""
+SHORT_FIXED = Budget(4e-3, 0.5)
+"""For a variance that stays as it is: it learns worse, or nothing, with the other."""
+SHORT_VQ = Budget(1e-3)
+"""For VQ-VAE. The paper's rate is 3e-4."""
+
+BUDGETS: Mapping[str, Budget] = {
+    **dict.fromkeys(("gaussian-1", "gaussian-2", "gaussian-3", "gaussian-4", "vmf"), SHORT),
+    "gaussian-fixed": SHORT_FIXED,
+    **dict.fromkeys(("vq", "vq-ema", "vq-ema-reset"), SHORT_VQ),
+}
+"""By the quantizer's name; a continuous latent keeps its rate."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +50,10 @@ def _as_it_is(experiment: Experiment) -> Experiment:
 
 def short(experiment: Experiment, epochs: int | None = None) -> Experiment:
     """The schedule for a small budget: the learning rate falls to 0, and with it the temperature."""
-    quantizer = experiment.quantizer
     training = replace(experiment.training, epochs=epochs or SHORT_EPOCHS, schedule="cosine")
-    if quantizer.name in STOCHASTIC:
-        training = replace(training, learning_rate=SHORT_RATE, temperature_end=SHORT_TEMPERATURE)
-    elif quantizer.is_discrete:
-        training = replace(training, learning_rate=SHORT_RATE_OF_VQ)
+    budget = BUDGETS.get(experiment.quantizer.name)
+    if budget is not None:
+        training = replace(training, learning_rate=budget.rate, temperature_end=budget.temperature)
     return replace(experiment, training=training)
 
 

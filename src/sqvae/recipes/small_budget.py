@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from sqvae.experiment import Experiment, Record, override
 from sqvae.recipes.artefact import Artefact, Content, Results, resized
 from sqvae.recipes.methods import METHODS
-from sqvae.recipes.scales import SHORT_RATE, SHORT_TEMPERATURE, Scale
+from sqvae.recipes.scales import SHORT, Scale
 from sqvae.recipes.vision import mnist
 from sqvae.reports import Claim, Table, mean_and_deviation
 
@@ -21,17 +21,18 @@ Found: TypeAlias = Mapping[tuple[str, str], Sequence[Record]]
 """Finished runs by method and schedule."""
 
 COSINE = "training.schedule=cosine"
-SHORT = (COSINE, f"training.learning_rate={SHORT_RATE:g}", f"training.temperature_end={SHORT_TEMPERATURE:g}")
+USUAL = (COSINE, f"training.learning_rate={SHORT.rate:g}", f"training.temperature_end={SHORT.temperature:g}")
 SMALL_CODES = "quantizer.codebook_scale=0.3"
 
 SCHEDULES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "sq-vae-1": {
         "cosine": (COSINE,),
-        "short": SHORT,
+        "short": USUAL,
+        "late": (*USUAL, "training.temperature_end=0.3", "training.temperature_hold=0.6"),
         "cool": (COSINE, "training.learning_rate=4e-3", "training.temperature_end=0.5"),
         "cold": (COSINE, "training.learning_rate=2e-3", "training.temperature_end=0.2"),
         # With smaller codes goes a variance that is smaller by the square of that.
-        "short-codebook-0.3": (*SHORT, SMALL_CODES, "quantizer.initial_variance=0.9"),
+        "short-codebook-0.3": (*USUAL, SMALL_CODES, "quantizer.initial_variance=0.9"),
     },
     "vq-vae-ema": {
         "cosine": (COSINE,),
@@ -115,7 +116,7 @@ def _choice(found: Found) -> list[str]:
         return []
     return [
         f"Best of SQ-VAE (I) by validation, {_run(found, 'sq-vae-1')}: {best[1]}. Short runs and the recipe "
-        f"mnist-short take the rate {SHORT_RATE:g} and a temperature that ends at {SHORT_TEMPERATURE:g}."
+        f"mnist-short take the rate {SHORT.rate:g} and a temperature that ends at {SHORT.temperature:g}."
     ]
 
 
