@@ -275,12 +275,13 @@ FALLING = [9, 5, 1]
 @pytest.mark.parametrize(
     ("curves", "expected"),
     [
-        ((FALLING, FALLING, [4, 2, 1], [4, 4, 4]), [True, True, True, True, True, True]),
-        (([9, 9, 10], FALLING, [4, 2, 1], [4, 4, 4]), [False, True, True, True, True, True]),
-        ((FALLING, [1, 2, 3], [4, 2, 1], [4, 4, 4]), [True, False, True, True, True, True]),
-        ((FALLING, FALLING, [4, 4, 5], [4, 4, 4]), [True, True, True, False, False, True]),
-        ((FALLING, FALLING, [1, 0.5, 0.4], [4, 3, 2]), [True, True, True, True, False, True]),
-        ((FALLING, FALLING, [4, 2, 1], [4, 4, 4], 0.5), [True, True, True, True, True, False]),
+        ((FALLING, FALLING, [4, 2, 1], [4, 4, 4]), [True, True, True, True, True, True, True]),
+        (([9, 9, 10], FALLING, [4, 2, 1], [4, 4, 4]), [False, True, True, True, True, True, True]),
+        ((FALLING, [1, 2, 3], [4, 2, 1], [4, 4, 4]), [True, False, True, True, True, True, True]),
+        ((FALLING, FALLING, [4, 4, 5], [4, 4, 4]), [True, True, True, False, False, True, True]),
+        ((FALLING, FALLING, [4, 2, 1], [4, 3, 2]), [True, True, True, True, True, False, True]),
+        ((FALLING, FALLING, [1, 0.5, 0.4], [4, 3, 2]), [True, True, True, True, False, False, True]),
+        ((FALLING, FALLING, [4, 2, 1], [4, 4, 4], 0.5), [True, True, True, True, True, True, False]),
     ],
 )
 def test_claims_of_figure_2_are_decided_by_the_curves(curves, expected):
