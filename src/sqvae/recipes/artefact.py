@@ -260,8 +260,8 @@ def _differences(artefact: Artefact, results: Results) -> list[str]:
             "Differs from the paper: it trains for 100 epochs (on CelebA 70) at the rate 1e-3 (VQ-VAE 3e-4), halved "
             "when validation stalls. A short run has a few epochs, over which the rate falls to 0; it is higher at "
             "first than the paper's, for stochastic quantization by most, and there the temperature ends lower than "
-            "the paper's would after as few steps. small-budget compares such schedules. All models take the same "
-            "steps."
+            "the paper's would after as few steps. small-budget compares such schedules; SQ-VAE's was chosen from more "
+            "tries than the others'. All models take the same steps."
         )
     versions: dict[tuple[str, str], set[str]] = {}
     for record in results.records:
