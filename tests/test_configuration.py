@@ -17,7 +17,7 @@ from sqvae.experiment import (
     override,
     with_profile,
 )
-from sqvae.experiment.configuration import from_json, to_json
+from sqvae.experiment.settings import from_json, to_json
 from sqvae.quantizers import QUANTIZERS
 from sqvae.recipes import RECIPES
 from sqvae.training import Plan

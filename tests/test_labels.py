@@ -160,9 +160,9 @@ class TestReading:
         Image.fromarray(np.full((24, 24), 7, np.uint8)).save(folder / "odd.png")
         data = load(folder, Preprocessing(labels=True, classes=3))
         (note,) = (note for note in data.notes if "odd.png" in note)
-        assert "it has the label 7, and the classes are 0 to 2" in note
+        assert "it has the labels 7, and the classes are 0 to 2" in note
         assert "--set data.classes=8" in note
-        with pytest.raises(UnreadablePictureError, match=r"odd.png can't be read: it has the label 7"):
+        with pytest.raises(UnreadablePictureError, match=r"odd.png can't be read: it has the labels 7"):
             load(folder, Preprocessing(labels=True, classes=3), strict=True)
 
     def test_colour_and_jpeg_are_refused_as_labels(self, tmp_path):
@@ -606,7 +606,8 @@ class TestConfiguration:
         assert changed.data.class_names == ("sky", "wet road", "car")
 
     def test_experiments_from_before_label_maps_are_read(self, tmp_path):
-        from sqvae.experiment.configuration import Experiment, from_json, to_json
+        from sqvae.experiment.configuration import Experiment
+        from sqvae.experiment.settings import from_json, to_json
 
         content = to_json(RECIPES["mnist"]())
         for name in ("kind", "classes", "ignore", "class_names"):

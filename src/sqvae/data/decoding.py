@@ -186,11 +186,12 @@ def _decode_labels(image: Image.Image, preprocessing: Preprocessing) -> tuple[St
     wrong = np.unique(labels[(labels < 0) | (labels >= classes)])
     wrong = wrong[wrong != ignore] if ignore is not None else wrong
     if wrong.size:
-        possible = wrong.min() >= 0 and wrong.max() < MOST_CLASSES
-        advice = f"with --set data.classes={int(wrong.max()) + 1} they would be classes, " if possible else ""
+        named = ", ".join(map(str, wrong[:5])) + (", ..." if len(wrong) > 5 else "")
+        more = wrong.min() >= 0 and wrong.max() < MOST_CLASSES
+        remedy = f"to train with more classes pass --set data.classes={int(wrong.max()) + 1}; " if more else ""
         raise ValueError(
-            f"it has the label {', '.join(map(str, wrong[:5]))}, and the classes are 0 to {classes - 1}; when a model "
-            f"is trained, {advice}and with --set data.ignore one label that means nothing"
+            f"it has the labels {named}, and the classes are 0 to {classes - 1}; {remedy}to leave out a label that "
+            "means nothing, --set data.ignore=LABEL"
         )
     left, top, right, bottom = _part((labels.shape[1], labels.shape[0]), preprocessing.crop, height, width)
     rows, columns = _middles(top, bottom, height), _middles(left, right, width)

@@ -11,13 +11,13 @@ from sqvae.experiment.configuration import (
     QuantizerSettings,
     check_name,
     nearest,
-    override,
 )
 from sqvae.experiment.evaluation import Evaluation, PictureTask, evaluate
 from sqvae.experiment.media import Medium, medium_of
 from sqvae.experiment.profiles import PROFILES, with_profile
 from sqvae.experiment.records import Planned, Record, labels_of_records, load_pictures, load_record, load_records
 from sqvae.experiment.run import Prepared, new_model, prepare, read_experiment, resume, train
+from sqvae.experiment.settings import override
 from sqvae.experiment.sweep import Outcome, Sweep, SweepStoppedError
 from sqvae.experiment.tokenizer import Tokenizer, load
 

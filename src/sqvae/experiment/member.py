@@ -14,10 +14,11 @@ import traceback
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from sqvae.experiment.configuration import Experiment, from_json
+from sqvae.experiment.configuration import Experiment
 from sqvae.experiment.evaluation import evaluate
 from sqvae.experiment.records import Planned, fits, make_record, save_record
 from sqvae.experiment.run import prepare, read_experiment, resume, train
+from sqvae.experiment.settings import from_json
 from sqvae.experiment.tokenizer import load
 from sqvae.training import CheckpointError, RunFolder, TrainingStoppedError
 

@@ -15,8 +15,9 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from sqvae.experiment.configuration import Experiment, from_json, to_json
+from sqvae.experiment.configuration import Experiment
 from sqvae.experiment.evaluation import Evaluation
+from sqvae.experiment.settings import from_json, to_json
 from sqvae.training import read_json, read_records, write_json
 
 FORMAT = 1

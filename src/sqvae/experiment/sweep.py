@@ -15,8 +15,8 @@ from typing import Literal, TypeAlias
 
 import torch
 
-from sqvae.experiment.configuration import to_json
 from sqvae.experiment.records import Planned, Record, load_record
+from sqvae.experiment.settings import to_json
 from sqvae.training import RunFolder, StopSignals
 
 GRACE = 60.0

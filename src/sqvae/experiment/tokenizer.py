@@ -13,9 +13,10 @@ from sqvae import __version__
 from sqvae.data import Preprocessing
 from sqvae.distributions.checks import check_tensor
 from sqvae.experiment.assembly import build_model, check_divisible, stride_of
-from sqvae.experiment.configuration import Experiment, from_json, to_json
+from sqvae.experiment.configuration import Experiment
 from sqvae.experiment.evaluation import codebook_size_of
 from sqvae.experiment.media import Medium, medium_of
+from sqvae.experiment.settings import from_json, to_json
 from sqvae.models import LatentModel
 from sqvae.networks import without_batch_norm
 from sqvae.training import Checkpoint, CheckpointError, RunFolder, fingerprint, read_checkpoint, write_checkpoint

@@ -1,5 +1,7 @@
 """Von Mises-Fisher SQ-VAE on label maps and grey levels."""
 
+from dataclasses import replace
+
 from sqvae.experiment import DataSettings, Experiment, NetworkSettings, QuantizerSettings
 from sqvae.training import Plan
 
@@ -17,12 +19,11 @@ def label_maps() -> Experiment:
 
 def grey_levels() -> Experiment:
     """Your own grey pictures, their levels as 256 ordered classes: pass --data."""
-    return Experiment(
+    return replace(
+        label_maps(),
         recipe="grey-levels",
         data=DataSettings(source="", kind="levels"),
-        network=NetworkSettings(blocks=2),
         quantizer=QuantizerSettings("vmf", codebook_size=512),
-        training=Plan(epochs=30, learning_rate=3e-3, schedule="cosine"),
     )
 
 
@@ -39,14 +40,10 @@ def celebamask_hq() -> Experiment:
 
 def camvid() -> Experiment:
     """Label maps of streets, in place of faces: 64x64, 11 classes, 64 codes, 2 ResBlocks."""
-    return Experiment(
-        recipe="camvid",
-        data=DataSettings(source="camvid", kind="labels"),
-        network=NetworkSettings(widths=(32, 64, 64), blocks=2),
-        quantizer=QuantizerSettings("vmf", codebook_size=64),
-        # 12 steps are one pass through 367 maps.
-        training=Plan(epochs=70, passes_per_epoch=10),
-    )
+    faces = celebamask_hq()
+    # 12 steps are one pass through 367 maps.
+    training = replace(faces.training, passes_per_epoch=10)
+    return replace(faces, recipe="camvid", data=DataSettings(source="camvid", kind="labels"), training=training)
 
 
 def mnist_levels() -> Experiment:
@@ -61,10 +58,10 @@ def mnist_levels() -> Experiment:
 
 def gray_celeba() -> Experiment:
     """The paper's Gray-CelebA: grey faces of 64x64 as 256 categories, 512 codes, 6 ResBlocks, 70 epochs."""
-    return Experiment(
+    return replace(
+        celebamask_hq(),
         recipe="gray-celeba",
         data=DataSettings(source="celeba", kind="levels"),
         network=NetworkSettings(widths=(32, 64, 64), blocks=6),
         quantizer=QuantizerSettings("vmf", codebook_size=512),
-        training=Plan(epochs=70),
     )
