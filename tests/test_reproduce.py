@@ -46,7 +46,11 @@ def test_everything_has_a_smoke_version_that_draws_all_of_it(reproduced, name, c
         assert (reproduced / f"{name}-smoke.svg").read_text().lstrip().startswith("<?xml")
     if name.startswith("table"):
         methods = {METHODS[one.tags["method"]].label for one in planned}
-        assert {row[0] for row in numbers["tables"][0]["rows"]} == methods
+        rows = {row[0] for row in numbers["tables"][0]["rows"]}
+        if name == "table-3":  # the best variance of a grid stands for all of them
+            assert rows < methods
+            methods = rows | {label for label in methods if "σ²" not in label}
+        assert rows - {"log-mel frames themselves"} == methods
     assert "A smoke run" in (reproduced / "results.md").read_text()
 
 

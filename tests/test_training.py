@@ -297,13 +297,13 @@ class TestTrouble:
         assert any("the codebook has collapsed" in message for message in heard.warnings)
 
     def test_dying_codes_are_noticed(self):
-        from sqvae.experiment.evaluation import Evaluation, PictureTask
+        from sqvae.experiment.observation import CodeWatch, Evaluation
 
-        task = PictureTask(None, None, 8)
+        watch = CodeWatch("data")
 
         def said(used: int) -> list[str]:
             counts = tuple([100] * used + [0] * (64 - used))
-            return list(task._warnings(Evaluation({"codes_used": used}, counts, None, None)))
+            return list(watch.warnings(Evaluation({"codes_used": used}, counts, None, None)))
 
         assert said(60) == []
         assert said(50) == []

@@ -81,6 +81,10 @@ Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first pictur
 Devices = Annotated[int | None, typer.Option("--devices", min=1, help="Processes on this machine: one a device.")]
 Nodes = Annotated[int, typer.Option("--nodes", min=1, help="Machines; the command is run on each.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace pictures that are there already.")]
+Speaker = Annotated[
+    str | None, typer.Option("--speaker", metavar="NAME", help="Of speech: the voice to speak with. Default: its own.")
+]
+Audio = Annotated[bool, typer.Option("--audio", help="Of speech: write sound too, by Griffin-Lim.")]
 Batch = Annotated[int, typer.Option("--batch", min=1, help="Pictures at a time.")]
 
 
@@ -193,16 +197,23 @@ def reconstruct(
     batch: Batch = 64,
     strict: Strict = False,
     overwrite: Overwrite = False,
+    speaker: Speaker = None,
+    audio: Audio = False,
 ) -> None:
-    """Send pictures through their codes and back, and save what comes out."""
+    """Send pictures, or recordings, through their codes and back, and save what comes out."""
     from sqvae.cli import console
     from sqvae.cli.pictures import PictureFolder, check_apart
     from sqvae.data import count, stream
-    from sqvae.experiment import load
+    from sqvae.experiment import load_tokenizer
 
     if not overwrite:
         check_apart(inputs, out)
-    tokenizer = load(run)
+    if _is_of_speech(run, speaker=speaker, audio=audio):
+        from sqvae.cli.speech import reconstruct_recordings
+
+        reconstruct_recordings(run, inputs, out, speaker=speaker, audio=audio, strict=strict, overwrite=overwrite)
+        return
+    tokenizer = load_tokenizer(run)
     folder, seen = PictureFolder(out, overwrite=overwrite), 0
     with console.progress_bar() as progress:
         total = count(inputs, labels=tokenizer.preprocessing.labels)
@@ -229,18 +240,24 @@ def encode(
     batch: Batch = 64,
     strict: Strict = False,
 ) -> None:
-    """Turn pictures into codes, in one file that describes itself. Memory stays flat, however many there are."""
+    """Turn pictures, or recordings, into codes, in one file that describes itself. Memory stays flat, however many."""
     from sqvae.cli import console
     from sqvae.cli.training import is_unfinished
     from sqvae.codec import encode_to_file
-    from sqvae.experiment import load
+    from sqvae.experiment import load_tokenizer
 
-    tokenizer = load(run)
+    of_speech = _is_of_speech(run)
     if is_unfinished(run):
         console.warning(
             f"{run} is not trained to its end. When it goes on it becomes another model, which can't decode these "
             f"codes; to keep this one, copy {run / 'best'}"
         )
+    if of_speech:
+        from sqvae.cli.speech import encode_recordings
+
+        encode_recordings(run, inputs, out, strict=strict)
+        return
+    tokenizer = load_tokenizer(run)
     with console.progress_bar() as progress:
         codes = encode_to_file(
             tokenizer,
@@ -265,14 +282,21 @@ def decode(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Where the pictures go.")],
     batch: Batch = 64,
     overwrite: Overwrite = False,
+    speaker: Speaker = None,
+    audio: Audio = False,
 ) -> None:
-    """Turn codes back into pictures. Codes of another model are refused."""
+    """Turn codes back into pictures, or into log-mel frames and sound. Codes of another model are refused."""
     from sqvae.cli import console
     from sqvae.cli.pictures import PictureFolder
     from sqvae.codec import CodeFile, decode_file
-    from sqvae.experiment import load
+    from sqvae.experiment import load_tokenizer
 
-    tokenizer = load(run)
+    if _is_of_speech(run, speaker=speaker, audio=audio):
+        from sqvae.cli.speech import decode_units
+
+        decode_units(run, codes, out, speaker=speaker, audio=audio, overwrite=overwrite)
+        return
+    tokenizer = load_tokenizer(run)
     total, seen, folder = len(CodeFile.open(codes)), 0, PictureFolder(out, overwrite=overwrite)
     with console.progress_bar() as progress:
         for names, pictures in decode_file(tokenizer, codes, batch_size=batch):
@@ -280,6 +304,25 @@ def decode(
             seen += len(names)
             progress("decoding", seen, total)
     console.out.print(f"{seen:,} {tokenizer.medium.noun}s in {out}")
+
+
+@app.command(epilog="Example: sqvae abx runs/speech triphones.item --data recordings")
+def abx(
+    run: Run,
+    items: Annotated[Path, typer.Argument(metavar="ITEMS", help="A list of items in the format of ZeroSpeech.")],
+    data: Annotated[list[str], typer.Option("--data", metavar="DIR|NAME", help="Where their recordings are.")],
+    mode: Annotated[
+        list[str] | None, typer.Option("--mode", metavar="MODE", help="within or across speakers. Default: both.")
+    ] = None,
+    on: Annotated[
+        list[str] | None,
+        typer.Option("--on", metavar="WHAT", help="vectors, codes, encodings or frames. Default: all."),
+    ] = None,
+) -> None:
+    """Test how well the units of a model of speech tell phones apart: the ABX error, of which 50% is chance."""
+    from sqvae.cli.speech import report_abx
+
+    report_abx(run, items, data, mode or [], on or [])
 
 
 @app.command(epilog="Example: sqvae inspect runs/photos")
@@ -395,6 +438,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"sqvae: {failure}", file=sys.stderr)
         return 1
     return 0
+
+
+def _is_of_speech(run: Path, *, speaker: str | None = None, audio: bool = False) -> bool:
+    """Whether a run is a model of speech; raises if it isn't, and is asked for a voice."""
+    from sqvae.experiment import ConfigurationError, kind_of
+
+    kind = kind_of(run)
+    if kind != "speech" and (speaker is not None or audio):
+        raise ConfigurationError(f"--speaker and --audio are of models of speech, and {run} is one of {kind}")
+    return kind == "speech"
 
 
 def _launched_elsewhere(devices: int | None, nodes: int, extra: list[str]) -> bool:

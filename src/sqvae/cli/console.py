@@ -58,8 +58,13 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
         hide()
 
 
-_VALIDATED = {"mse": "mse x 1000 {:7.3f}", "pixel_error": "wrong {:6.2f}%", "miou": "mIoU {:5.1f}%"}
-_FACTORS = {"mse": 1000, "pixel_error": 100, "miou": 100}
+_VALIDATED = {
+    "mse_db": "mse {:7.2f} dB²",
+    "mse": "mse x 1000 {:7.3f}",
+    "pixel_error": "wrong {:6.2f}%",
+    "miou": "mIoU {:5.1f}%",
+}
+_FACTORS = {"mse_db": 1, "mse": 1000, "pixel_error": 100, "miou": 100}
 """How errors on the validation set are shown."""
 
 
@@ -106,7 +111,8 @@ class TrainingBar(Watcher):
         measures = validation.metrics
         width = int(math.log10(position.epochs)) + 1
         parts = [f"epoch {position.epoch:>{width}}/{position.epochs}", f"loss per dimension {validation.loss:8.4f}"]
-        parts += [text.format(_FACTORS[n] * measures[n]) for n, text in _VALIDATED.items() if n in measures]
+        shown = [name for name in _VALIDATED if name in measures and not (name == "mse" and "mse_db" in measures)]
+        parts += [_VALIDATED[name].format(_FACTORS[name] * measures[name]) for name in shown]
         if "perplexity" in measures:
             parts.append(f"perplexity {measures['perplexity']:6.1f}")
             parts.append(f"codes {int(measures['codes_used'])}/{len(validation.counts)}")

@@ -9,9 +9,9 @@ from typing import Any
 from rich.table import Table
 
 from sqvae.cli import console
-from sqvae.data import DATASETS, Pictures, PictureSets, Progress
-from sqvae.data import load as load_data
-from sqvae.experiment import Evaluation, Tokenizer, evaluate, load
+from sqvae.cli.listing import SETS
+from sqvae.data import Progress
+from sqvae.experiment import Evaluation, Prepared, Pretrained, load, prepare
 from sqvae.reports import results_page, rows_of, save_pairs
 from sqvae.training import RunFolder, read_json, read_records, write_json
 
@@ -30,32 +30,21 @@ def evaluate_run(
     run: Path, source: str | None, split: str, batch: int | None, progress: Progress, announce: Callable[[str], None]
 ) -> Result:
     """Measure a run on a part of its data, or of other data, and write the results into its folder."""
-    tokenizer = load(run)
+    tokenizer: Pretrained = load(run)
     experiment = tokenizer.experiment
-    source, data = data_of(run, tokenizer, source, progress, announce)
-    for note in data.notes:
-        announce(note)
-    pictures = _part(data, split)
+    source, prepared = data_of(run, tokenizer, source, progress, announce)
     batch_size = batch or experiment.training.batch_size
-    evaluation = evaluate(
-        tokenizer.model,
-        pictures,
-        medium=tokenizer.medium,
-        batch_size=batch_size,
-        sampled_bound=True,
-        detailed=True,
-        progress=progress,
-    )
+    evaluation = prepared.evaluate(tokenizer.model, split, batch_size=batch_size, progress=progress)
     record = {
         "data": source,
         "split": split,
-        "pictures": len(pictures),
+        f"{prepared.noun.replace(' ', '_')}s": prepared.sizes[split],
         "batch_size": batch_size,
         "fingerprint": tokenizer.fingerprint,
         "measures": evaluation.measures,
         "counts": list(evaluation.counts),
     }
-    result = Result(record, _setting(run, tokenizer, source, split, len(pictures)), len(evaluation.counts), ())
+    result = Result(record, _setting(run, tokenizer, source, split, prepared), len(evaluation.counts), ())
     if RunFolder(run).config.exists() and not (run / "model.safetensors").exists():  # and not one of its checkpoints
         with contextlib.suppress(OSError):  # a run that may only be read can be measured all the same
             return replace(result, written=_write(run, result, evaluation, own=source == experiment.data.source))
@@ -63,23 +52,23 @@ def evaluate_run(
 
 
 def data_of(
-    run: Path, tokenizer: Tokenizer, source: str | None, progress: Progress, announce: Callable[[str], None]
-) -> tuple[str, PictureSets]:
-    """What a run was trained on, or other data in the shape that its model knows; with its name."""
-    settings = tokenizer.experiment.data
+    run: Path, tokenizer: Pretrained, source: str | None, progress: Progress, announce: Callable[[str], None]
+) -> tuple[str, Prepared]:
+    """What a run was trained on, or other data as its model takes it; with its name."""
+    experiment = tokenizer.experiment
+    settings = experiment.data
     if source is None or (Path(source).exists() and str(Path(source).resolve()) == settings.source):
         source = settings.source
-    named = source in DATASETS or source.startswith("hf:")
+    named = source in SETS or source.startswith("hf:")
     if source == settings.source and not named and not Path(source).exists():
         raise FileNotFoundError(f"{source}, which {run} was trained on, is not here: say where the data is with --data")
-    data = load_data(
-        source, tokenizer.preprocessing, split_seed=settings.split_seed, strict=settings.strict, progress=progress
-    )
+    asked = replace(experiment, data=replace(settings, source=source))
+    prepared = prepare(asked, announce=announce, progress=progress)
     config = RunFolder(run).config
     before = read_json(config).get("data_key") if source == settings.source and config.exists() else None
-    if before not in (None, data.key):
-        announce("the pictures have changed since this run was trained: it may have trained on some of these")
-    return source, data
+    if before not in (None, prepared.key):
+        announce(f"the {prepared.noun}s have changed since this run was trained: it may have trained on some of these")
+    return source, prepared
 
 
 def _write(run: Path, result: Result, evaluation: Evaluation, *, own: bool) -> tuple[Path, ...]:
@@ -112,11 +101,7 @@ def show(result: Result) -> None:
         console.note(f"written: {path}")
 
 
-def _part(data: PictureSets, split: str) -> Pictures:
-    return {"train": data.train, "validation": data.validation, "test": data.test}[split]
-
-
-def _setting(run: Path, tokenizer: Tokenizer, source: str, split: str, pictures: int) -> str:
+def _setting(run: Path, tokenizer: Pretrained, source: str, split: str, prepared: Prepared) -> str:
     """On which data, after how much training, with which seed."""
     experiment = tokenizer.experiment
     validations = [r for r in read_records(RunFolder(run).log) if r["kind"] == "validation" and r["best"]]
@@ -131,6 +116,6 @@ def _setting(run: Path, tokenizer: Tokenizer, source: str, split: str, pictures:
     size = f", K = {quantizer.codebook_size}" if quantizer.is_discrete else ""
     how = "likeliest codes" if quantizer.is_discrete else "the latent's mean"
     return (
-        f"{quantizer.name}{size}, d = {quantizer.dim}, seed {experiment.seed}{trained}; {pictures:,} {split} pictures "
-        f"of {Path(source).name}, {how}"
+        f"{quantizer.name}{size}, d = {quantizer.dim}, seed {experiment.seed}{trained}; {prepared.sizes[split]:,} "
+        f"{split} {prepared.noun}s of {Path(source).name}, {how}"
     )

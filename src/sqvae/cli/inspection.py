@@ -3,14 +3,42 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from sqvae.cli.evaluation import data_of
 from sqvae.data import Pictures, Progress
-from sqvae.experiment import Tokenizer, code_atlas, code_distances, load, map_size, new_model, read_experiment
-from sqvae.reports import Section, save_atlas, save_curves, save_distances, save_use, summarize
+from sqvae.data.speech import Utterances
+from sqvae.experiment import (
+    Experiment,
+    Pretrained,
+    SpeechTokenizer,
+    Tokenizer,
+    code_atlas,
+    code_distances,
+    load,
+    map_size,
+    new_model,
+    quantized_pictures,
+    quantized_utterances,
+    read_experiment,
+    unit_spectra,
+    untrained_speech_tokenizer,
+)
+from sqvae.quantizers import Quantized
+from sqvae.reports import (
+    Section,
+    about_pictures,
+    about_speech,
+    save_atlas,
+    save_curves,
+    save_distances,
+    save_spectra,
+    save_use,
+    summarize,
+)
 from sqvae.training import CheckpointError, RunFolder, read_json, read_records
 
 
@@ -37,16 +65,17 @@ def inspect_run(run: Path, plots: Plots | None) -> list[Section]:
         raise CheckpointError(f"{run} is no run: give the folder that `sqvae train` has written")
     saved = folder.holds_something()
     experiment = read_experiment(folder)[0]
-    tokenizer = load(run) if saved else Tokenizer(new_model(experiment), experiment, "")
+    described = read_json(folder.config)["experiment"]
+    kind = SPEECH if experiment.data.kind == "speech" else PICTURES
+    tokenizer: Pretrained = load(run) if saved else kind.untrained(experiment)
     return summarize(
         folder,
-        read_json(folder.config)["experiment"],
-        shape=tokenizer.shape,
-        code_shape=map_size(tokenizer),
+        described,
+        about=kind.about(described, tokenizer),
         parameters=sum(p.numel() for p in tokenizer.model.parameters() if p.requires_grad),
         fingerprint=tokenizer.fingerprint if saved else None,
         steps=_steps(folder),
-        plots=() if plots is None else tuple(_drawn(folder, tokenizer if saved else None, plots)),
+        plots=() if plots is None else tuple(_drawn(folder, kind, tokenizer if saved else None, plots)),
     )
 
 
@@ -58,7 +87,7 @@ def _steps(folder: RunFolder) -> int:
     return max((record["step"] for record in read_records(folder.log)), default=0)
 
 
-def _drawn(folder: RunFolder, tokenizer: Tokenizer | None, plots: Plots) -> Iterator[str]:
+def _drawn(folder: RunFolder, kind: "Kind", tokenizer: Pretrained | None, plots: Plots) -> Iterator[str]:
     """Draw what can be drawn, and say what was and what was not."""
     out = plots.out or folder.inspection
     try:
@@ -76,7 +105,7 @@ def _drawn(folder: RunFolder, tokenizer: Tokenizer | None, plots: Plots) -> Iter
     elif tokenizer is None:
         yield "there is no checkpoint yet, so there are no plots of codes"
     else:
-        yield from _codes_drawn(folder, tokenizer, plots, out)
+        yield from _codes_drawn(folder, kind, tokenizer, plots, out)
     if records:
         save_curves(out / "annealing.png", records, 0 if continuous else quantizer.codebook_size)
         yield f"{out / 'annealing.png'}: self-annealing, error and use of codes, by step"
@@ -84,31 +113,21 @@ def _drawn(folder: RunFolder, tokenizer: Tokenizer | None, plots: Plots) -> Iter
         yield "annealing.png is left out: nothing has been recorded yet"
 
 
-def _codes_drawn(folder: RunFolder, tokenizer: Tokenizer, plots: Plots, out: Path) -> Iterator[str]:
+def _codes_drawn(folder: RunFolder, kind: "Kind", tokenizer: Pretrained, plots: Plots, out: Path) -> Iterator[str]:
     counts, where = _recorded_use(folder)
     held_out, name, missing = _held_out(folder, tokenizer, plots)
+    quantized = None
     if held_out is None:
-        which = "codes.png is" if counts is not None else "use.png and codes.png are"
-        yield f"{which} left out: {missing}"
+        which = kind.atlas if counts is not None else f"use.png and {kind.atlas}"
+        yield f"{which} {'is' if counts is not None else 'are'} left out: {missing}"
     else:
-        atlas = code_atlas(tokenizer, held_out, codes=plots.codes, at_most=plots.pictures, progress=plots.progress)
-        number = f"{atlas.pictures:,}" + (f" of {atlas.available:,}" if atlas.pictures < atlas.available else "")
-        counts, where = atlas.counts, f"{number} validation pictures of {name}"
-        save_atlas(
-            out / "codes.png",
-            atlas.codes,
-            counts,
-            atlas.seen,
-            atlas.drawn,
-            atlas.places,
-            stride=atlas.stride,
-            where=where,
-        )
-        yield f"{out / 'codes.png'}: what each code stands for"
+        quantized = kind.quantized(tokenizer, held_out)
+        counts, where, line = kind.draw(tokenizer, held_out, name, plots, out)
+        yield line
     if counts is not None:
         save_use(out / "use.png", counts, where)
         yield f"{out / 'use.png'}: how often each code is used"
-    distances = code_distances(tokenizer, counts=counts, pictures=held_out)
+    distances = code_distances(tokenizer, counts=counts, quantized=quantized)
     save_distances(
         out / "distances.png",
         distances.codes,
@@ -122,16 +141,85 @@ def _codes_drawn(folder: RunFolder, tokenizer: Tokenizer, plots: Plots, out: Pat
     yield f"{out / 'distances.png'}: how far codes are from each other"
 
 
-def _held_out(folder: RunFolder, tokenizer: Tokenizer, plots: Plots) -> tuple[Pictures | None, str, str]:
-    """Validation pictures with the name of their set; or none, and why."""
+@dataclass(frozen=True)
+class Kind:
+    """What differs between pictures and speech, where a run is looked at."""
+
+    untrained: Callable[[Experiment], Pretrained]
+    about: Callable[[dict[str, Any], Any], tuple[str, ...]]
+    quantized: Callable[[Any, Any], Quantized]
+    """What the quantizer makes of some of the data."""
+    draw: Callable[[Any, Any, str, Plots, Path], tuple[Tensor, str, str]]
+    """Draw what codes stand for; returns how often each was taken, on what, and a line about the drawing."""
+    atlas: str
+    """The drawing's name."""
+
+
+def _draw_patches(
+    tokenizer: Tokenizer, pictures: Pictures, name: str, plots: Plots, out: Path
+) -> tuple[Tensor, str, str]:
+    atlas = code_atlas(tokenizer, pictures, codes=plots.codes, at_most=plots.pictures, progress=plots.progress)
+    number = f"{atlas.pictures:,}" + (f" of {atlas.available:,}" if atlas.pictures < atlas.available else "")
+    where = f"{number} validation pictures of {name}"
+    save_atlas(
+        out / "codes.png",
+        atlas.codes,
+        atlas.counts,
+        atlas.seen,
+        atlas.drawn,
+        atlas.places,
+        stride=atlas.stride,
+        where=where,
+    )
+    return atlas.counts, where, f"{out / 'codes.png'}: what each code stands for"
+
+
+def _draw_spectra(
+    tokenizer: SpeechTokenizer, utterances: Utterances, name: str, plots: Plots, out: Path
+) -> tuple[Tensor, str, str]:
+    spectra = unit_spectra(tokenizer, utterances, at_most=plots.pictures, progress=plots.progress)
+    where = f"{spectra.utterances:,} validation utterances of {name}"
+    save_spectra(out / "units.png", spectra.counts, spectra.mean, codes=plots.codes, where=where)
+    return spectra.counts, where, f"{out / 'units.png'}: the mean spectrum where each unit is heard"
+
+
+def _about_speech(described: dict[str, Any], tokenizer: SpeechTokenizer) -> tuple[str, ...]:
+    features = tokenizer.features
+    return about_speech(
+        described,
+        rate=features.rate,
+        mels=features.mels,
+        frames_per_second=features.rate / features.shift,
+        codes_per_second=tokenizer.codes_per_second,
+    )
+
+
+PICTURES = Kind(
+    untrained=lambda experiment: Tokenizer(new_model(experiment), experiment, ""),
+    about=lambda described, tokenizer: about_pictures(described, tokenizer.shape, map_size(tokenizer)),
+    quantized=quantized_pictures,
+    draw=_draw_patches,
+    atlas="codes.png",
+)
+SPEECH = Kind(
+    untrained=untrained_speech_tokenizer,
+    about=_about_speech,
+    quantized=quantized_utterances,
+    draw=_draw_spectra,
+    atlas="units.png",
+)
+
+
+def _held_out(folder: RunFolder, tokenizer: Pretrained, plots: Plots) -> tuple[Any, str, str]:
+    """Validation data with the name of their set; or none, and why."""
     try:
-        source, data = data_of(folder.path, tokenizer, plots.source, plots.progress, plots.announce)
+        source, prepared = data_of(folder.path, tokenizer, plots.source, plots.progress, plots.announce)
     except (OSError, ValueError, ImportError) as failure:
         if plots.source is not None:
             raise
         advice = "" if "--data" in str(failure) else "; say where the data is with --data"
         return None, "", f"{failure}{advice}"
-    return data.validation, Path(source).name, ""
+    return prepared.part("validation"), Path(source).name, ""
 
 
 def _recorded_use(folder: RunFolder) -> tuple[Tensor | None, str]:
@@ -140,4 +228,4 @@ def _recorded_use(folder: RunFolder) -> tuple[Tensor | None, str]:
     if not validated:
         return None, ""
     best = validated[-1]
-    return torch.tensor(best["counts"]), f"the validation pictures, as recorded after epoch {best['epoch']}"
+    return torch.tensor(best["counts"]), f"validation, as recorded after epoch {best['epoch']}"

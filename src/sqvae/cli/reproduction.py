@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from sqvae.cli import console
-from sqvae.data import DATASETS
+from sqvae.cli.listing import SETS
 from sqvae.experiment import ConfigurationError, Outcome, Planned, Sweep, SweepStoppedError, check_name
 from sqvae.recipes import ARTEFACTS, SCALES, chosen, collect_all, plan, report, words
 from sqvae.reports import Report, error_of, html_page, markdown_page
@@ -115,12 +115,12 @@ def _source(request: Request) -> str | None:
     sets = sorted({name for artefact in request.names for name in ARTEFACTS[artefact].data})
     if data is None or (sets == [data] and request.scale != "smoke"):
         return None
-    if data in DATASETS or data.startswith("hf:"):
+    if data in SETS or data.startswith("hf:"):
         return data
     if not Path(data).exists():
         raise ConfigurationError(f"--data {data}: there is no such folder, and no set of that name")
     named = [word for word in request.only if word in sets] or sets
-    there = {name for name, known in DATASETS.items() if any((Path(data) / place).is_dir() for place in known.folders)}
+    there = {name for name, known in SETS.items() if any((Path(data) / place).is_dir() for place in known.folders)}
     if request.scale == "smoke" and there:
         raise ConfigurationError("--scale smoke takes made-up pictures: leave --data out, or name a single set by it")
     if set(named) <= there:
@@ -129,8 +129,8 @@ def _source(request: Request) -> str | None:
     if there or len(sets) > 1:
         absent = sorted(set(named) - there)[0]
         raise ConfigurationError(
-            f"--data {data} has no folder for {absent}: it must be called one of {', '.join(DATASETS[absent].folders)} "
-            f"and hold {DATASETS[absent].layout}"
+            f"--data {data} has no folder for {absent}: it must be called one of {', '.join(SETS[absent].folders)} "
+            f"and hold {SETS[absent].layout}"
         )
     return str(Path(data).resolve())
 

@@ -12,6 +12,7 @@ from sqvae.cli import console
 from sqvae.cli.evaluation import evaluate_run, show
 from sqvae.cli.launch import is_first_process, is_launched
 from sqvae.data import DATASETS, Progress, holds_labels
+from sqvae.data.speech import SPEECH_SETS, holds_speech
 from sqvae.experiment import ConfigurationError, Experiment, check_name, override, read_experiment, with_profile
 from sqvae.recipes import OWN_DATA, RECIPES
 from sqvae.reports import Drawings
@@ -68,12 +69,17 @@ def _suitable(data: str, settings: list[str]) -> str:
     """The recipe for a person's own data: for label maps if they say so, or if it looks like label maps."""
     given = {key.strip(): text.strip() for key, _, text in (setting.partition("=") for setting in settings)}
     if "data.kind" in given:
-        return {"labels": "label-maps", "levels": "grey-levels"}.get(given["data.kind"], "pictures")
+        kinds = {"labels": "label-maps", "levels": "grey-levels", "speech": "speech"}
+        return kinds.get(given["data.kind"], "pictures")
+    if data in SPEECH_SETS or any(key.startswith("speech.") for key in given):
+        return "speech"
     if given.get("likelihood.name") in ("vmf", "categorical") or not OF_LABELS.isdisjoint(given):
         return "label-maps"
     if given.get("likelihood.name") == "gaussian" or not OF_PICTURES.isdisjoint(given):
         return "pictures"
     try:
+        if data not in DATASETS and Path(data).exists() and holds_speech(data):
+            return "speech"
         labels = holds_labels(data)
     except OSError:
         return "pictures"  # what is wrong with it is said when it is loaded
@@ -139,7 +145,8 @@ def watched(run: RunFolder, work: Callable[..., Any]) -> None:
         with console.progress_bar() as progress:
             result = evaluate_run(run.path, None, "test", None, progress, lambda note: None)
         show(result)
-        use = f"encode {run} PICTURES -o codes.safetensors"
+        what = "RECORDINGS" if read_experiment(run)[0].data.kind == "speech" else "PICTURES"
+        use = f"encode {run} {what} -o codes.safetensors"
         if not result.codebook_size:
-            use = f"reconstruct {run} PICTURES -o rebuilt"
+            use = f"reconstruct {run} {what} -o rebuilt"
         console.out.print(f"Done: {run}. Use it with: sqvae {use}", soft_wrap=True)

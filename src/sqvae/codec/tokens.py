@@ -6,39 +6,28 @@ The file is in the safetensors format, so that any language with a reader for it
 - ``names``: UTF-8 bytes, the names of the N sources, each ended by a zero byte;
 - metadata: the format, the model's fingerprint, the size of the codebook, and the shape of the pictures.
 
-A file is written to the side and renamed into place when it is whole. The header is as long at the start as it will be
-at the end, so that codes go straight to the disk, and memory holds no more of a picture than its name.
+Codes go straight to the disk, and memory holds no more of a picture than its name.
 """
 
-import contextlib
 import json
-import math
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO, Protocol
+from typing import Protocol
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from sqvae.codec.aside import AsideWriter, CodeFileError
 from sqvae.data import Preprocessing, Progress, Skipped, count, stream
 
 FORMAT = "sqvae-codes-1"
-HEADER = 4096
-"""Bytes set aside for the header, its length included."""
-
 _TYPES: Sequence[tuple[int, torch.dtype, str]] = (
     (2**8, torch.uint8, "U8"),
     (2**16, torch.uint16, "U16"),
     (2**31, torch.int32, "I32"),
 )
-
-
-class CodeFileError(Exception):
-    """A file of codes can't be written, read or decoded; the message says why, and what to do."""
 
 
 class Coder(Protocol):
@@ -63,7 +52,7 @@ class Coder(Protocol):
         """(batch, h, w) -> (batch, C, H, W), in [0, 1]."""
 
 
-class CodeWriter:
+class CodeWriter(AsideWriter):
     """Writes codes as they come. Within its block the file does not exist under its name; after it, it is whole.
 
     Arguments:
@@ -74,7 +63,7 @@ class CodeWriter:
     """
 
     def __init__(self, path: Path, *, codebook_size: int, fingerprint: str, shape: tuple[int, ...]) -> None:
-        self.path = path
+        super().__init__(path)
         self.fingerprint = fingerprint
         self.codebook_size = codebook_size
         self.shape = shape
@@ -82,73 +71,29 @@ class CodeWriter:
         self._code_shape: tuple[int, ...] | None = None
         self._dtype, self._type_name = next((dtype, name) for most, dtype, name in _TYPES if codebook_size <= most)
         self._names: list[bytes] = []
-        self._partial = path.with_name(path.name + ".partial")
-        self._file: BinaryIO | None = None
-
-    def __enter__(self) -> "CodeWriter":
-        try:
-            if self.path.is_dir():
-                raise IsADirectoryError(None, "it is a folder; name a file")
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._partial.open("wb")
-            self._file.write(bytes(HEADER))
-        except OSError as failure:
-            raise self._failed(failure) from failure
-        return self
 
     def write(self, names: Sequence[str], codes: Tensor) -> None:  # (batch, h, w)
         """Add the codes of some sources."""
-        assert self._file is not None
         if len(names) != len(codes):
             raise ValueError(f"there must be one name a row of codes: got {len(names)} names and {len(codes)} rows")
         if self._code_shape not in (None, tuple(codes.shape[1:])):
             raise ValueError(f"codes must all have the shape {self._code_shape}, got {tuple(codes.shape[1:])}")
         self._code_shape = tuple(codes.shape[1:])
-        try:
-            self._file.write(codes.cpu().to(self._dtype).contiguous().numpy().tobytes())
-        except OSError as failure:
-            raise self._failed(failure) from failure
+        self.put(codes.cpu().to(self._dtype).contiguous().numpy().tobytes())
         self._names += [name.encode("utf-8", "surrogateescape") for name in names]
         self.written += len(names)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        assert self._file is not None
-        try:
-            with self._file:
-                if kind is None:
-                    self._finish(self._file)
-            if kind is None:
-                self._partial.replace(self.path)
-        except OSError as failure:
-            raise self._failed(failure) from failure
-        finally:
-            self._partial.unlink(missing_ok=True)
-
-    def _finish(self, file: BinaryIO) -> None:
+    def finish(self) -> tuple[Mapping[str, str], Mapping[str, tuple[str, list[int]]]]:
         names = b"".join(name + b"\0" for name in self._names)
-        shape = (self.written, *(self._code_shape or (0, 0)))
-        end = math.prod(shape) * self._dtype.itemsize
-        header = {
-            "__metadata__": {
-                "format": FORMAT,
-                "fingerprint": self.fingerprint,
-                "codebook_size": str(self.codebook_size),
-                "picture_shape": json.dumps(list(self.shape)),
-            },
-            "codes": {"dtype": self._type_name, "shape": list(shape), "data_offsets": [0, end]},
-            "names": {"dtype": "U8", "shape": [len(names)], "data_offsets": [end, end + len(names)]},
+        self.put(names)
+        metadata = {
+            "format": FORMAT,
+            "fingerprint": self.fingerprint,
+            "codebook_size": str(self.codebook_size),
+            "picture_shape": json.dumps(list(self.shape)),
         }
-        text = json.dumps(header).encode().ljust(HEADER - 8)
-        file.write(names)
-        file.seek(0)
-        file.write(len(text).to_bytes(8, "little") + text)
-        file.flush()
-        os.fsync(file.fileno())
-
-    def _failed(self, failure: OSError) -> CodeFileError:
-        with contextlib.suppress(OSError):
-            self._partial.unlink(missing_ok=True)
-        return CodeFileError(f"can't write {self.path}: {failure.strerror or failure}; nothing is left of it")
+        shape = [self.written, *(self._code_shape or (0, 0))]
+        return metadata, {"codes": (self._type_name, shape), "names": ("U8", [len(names)])}
 
 
 @dataclass(frozen=True)
@@ -269,20 +214,25 @@ def decode_file(
 
 
 class NameTaker:
-    """Names for decoded pictures: the source's, as a .png; no two alike, and none that leads out of the folder."""
+    """Names for what is decoded: the source's with another ending, no two alike, and none that leads out of the folder.
 
-    def __init__(self) -> None:
+    Arguments:
+        ending: of the names, by default that of pictures.
+    """
+
+    def __init__(self, ending: str = ".png") -> None:
+        self.ending = ending
         self._taken: set[str] = set()
 
     def take(self, name: str) -> str:
-        """A name for a source's picture."""
+        """A name for what a source has become."""
         parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".", "..")]
         clean = "/".join(parts) or "picture"
         stem, dot, suffix = clean.rpartition(".")
         plain = stem if dot and stem and not stem.endswith("/") and "/" not in suffix else clean
-        number, candidate = 1, f"{plain}.png"
+        number, candidate = 1, plain + self.ending
         while candidate in self._taken:
-            candidate = f"{clean}.png" if number == 1 else f"{clean}-{number}.png"
+            candidate = clean + self.ending if number == 1 else f"{clean}-{number}{self.ending}"
             number += 1
         self._taken.add(candidate)
         return candidate

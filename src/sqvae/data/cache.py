@@ -1,4 +1,4 @@
-"""Decoded pictures on disk, under a name that says what they were made from.
+"""Decoded pictures on disk, under a name that says what they were made from; and how any such entry is made.
 
     CACHE/pictures/KEY/pictures.npy   uint8 (N, C, H, W), or uint16 for more than 256 labels
     CACHE/pictures/KEY/names.json     N names
@@ -6,6 +6,7 @@
     CACHE/building/KEY/               the same while it is made; renamed into place when it is whole
     CACHE/locks/KEY                   held by the process that makes it, and let go by the system if that dies
     CACHE/index/LISTING.json          what ``content.py`` knows of files that have not changed
+    CACHE/speech/KEY/                 frames of recordings, see ``speech/stored.py``
 
 KEY is a hash of the content of the files, of their names, of the preprocessing and of ``FORMAT``.
 """
@@ -15,11 +16,11 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -35,12 +36,14 @@ _CLOSED = (
 )
 """What goes wrong where a disk is full, or where the folder is not one that we may write to, or can't be."""
 
-_HEADER = 128
-"""Bytes before the first picture of ``pictures.npy``: NumPy's magic, version, length and description, padded."""
+NPY_HEADER = 128
+"""Bytes before the first number of an .npy file: NumPy's magic, version, length and description, padded."""
+
+AnyEntry = TypeVar("AnyEntry")
 
 
 def cache_folder(given: str | Path | None) -> Path:
-    """Where decoded pictures are kept."""
+    """Where decoded pictures, and frames of recordings, are kept."""
     if given is not None:
         return Path(given)
     if chosen := os.environ.get("SQVAE_CACHE"):
@@ -93,38 +96,63 @@ def find_entry(root: Path, key: str) -> Entry | None:
         entry = Entry(folder / "pictures.npy", shape, names, stored["parts"], skipped, stored["enlarged"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    whole = len(shape) == 4 and size == _HEADER + bytes_each * int(np.prod(shape)) and len(names) == shape[0]
+    whole = len(shape) == 4 and size == NPY_HEADER + bytes_each * int(np.prod(shape)) and len(names) == shape[0]
     return entry if whole else None
 
 
-def has_remains(root: Path, key: str) -> bool:
+def has_remains(root: Path, key: str, kind: str = "pictures") -> bool:
     """Whether there is something in the place of an entry, whole or not."""
-    return os.path.exists(root / "pictures" / key)  # which is False where pathlib's raises, for a name that can't be
+    return os.path.exists(root / kind / key)  # which is False where pathlib's raises, for a name that can't be
 
 
 def make_entry(
     root: Path, key: str, found: Found, preprocessing: Preprocessing, *, strict: bool, progress: Progress
 ) -> Entry:
     """Decode every picture into a new entry, or wait for another process that is doing so."""
-    with _explained(root):
-        for folder in ("pictures", "building", "locks"):
+
+    def build(folder: Path) -> None:
+        _build(folder, found, preprocessing, strict, progress)
+
+    return make_whole(root, "pictures", key, find_entry, build, "decoded pictures")
+
+
+def make_whole(
+    root: Path,
+    kind: str,
+    key: str,
+    find: Callable[[Path, str], AnyEntry | None],
+    build: Callable[[Path], None],
+    what: str,
+) -> AnyEntry:
+    """A new entry, which is never seen half made; or that of another process, waited for, that is making it.
+
+    Arguments:
+        root: the cache.
+        kind: the folder of such entries in it.
+        key: the entry's name.
+        find: from the cache and the key to the entry, if it is there and whole.
+        build: writes it into a folder, which is renamed into place afterwards.
+        what: it holds, in words for an error.
+    """
+    with _explained(root, what):
+        for folder in (kind, "building", "locks"):
             (root / folder).mkdir(parents=True, exist_ok=True)
         _remove_abandoned(root)
         with FileLock(root / "locks" / key):
-            entry = find_entry(root, key)
+            entry = find(root, key)
             if entry is not None:
                 return entry
             building = root / "building" / key
             shutil.rmtree(building, ignore_errors=True)
             building.mkdir()
             try:
-                _build(building, found, preprocessing, strict, progress)
-                place = root / "pictures" / key
+                build(building)
+                place = root / kind / key
                 shutil.rmtree(place, ignore_errors=True)
                 building.rename(place)
             finally:
                 shutil.rmtree(building, ignore_errors=True)
-            entry = find_entry(root, key)
+            entry = find(root, key)
     if entry is None:
         raise OSError(f"the cache {root} did not keep what was written to it; SQVAE_CACHE=DIR puts it elsewhere")
     return entry
@@ -139,7 +167,7 @@ def _build(folder: Path, found: Found, preprocessing: Preprocessing, strict: boo
     total = sum(len(found.parts[part]) for part in kept)
     done = 0
     with (folder / "pictures.npy").open("wb") as file:
-        file.write(_npy_header((0, *preprocessing.shape), preprocessing.dtype))
+        file.write(npy_header((0, *preprocessing.shape), preprocessing.dtype))
         for part in kept:
             before = len(names)
             # Closed at once if this fails, before the archive that its threads read is.
@@ -158,10 +186,7 @@ def _build(folder: Path, found: Found, preprocessing: Preprocessing, strict: boo
                     enlarged += outcome.enlarged
             parts[part] = len(names) - before
         shape = (len(names), *preprocessing.shape)
-        file.seek(0)
-        file.write(_npy_header(shape, preprocessing.dtype))
-        file.flush()
-        os.fsync(file.fileno())
+        finish_npy(file, shape, preprocessing.dtype)
     (folder / "names.json").write_text(json.dumps(names), "utf-8")
     stored = {
         "shape": shape,
@@ -174,11 +199,19 @@ def _build(folder: Path, found: Found, preprocessing: Preprocessing, strict: boo
     (folder / "entry.json").write_text(json.dumps(stored), "utf-8")
 
 
-def _npy_header(shape: Sequence[int], dtype: np.dtype[Any]) -> bytes:
-    """Of a fixed length, so that it can be written again once the number of pictures is known."""
+def finish_npy(file: BinaryIO, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
+    """Write the header once more, now that the shape is known, and see to it that all is on the disk."""
+    file.seek(0)
+    file.write(npy_header(shape, dtype))
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def npy_header(shape: Sequence[int], dtype: np.dtype[Any]) -> bytes:
+    """Of a fixed length, so that it can be written again once the number of rows is known."""
     description = repr({"descr": dtype.str, "fortran_order": False, "shape": tuple(shape)}).encode()
-    start = b"\x93NUMPY\x01\x00" + (_HEADER - 10).to_bytes(2, "little")
-    return start + description.ljust(_HEADER - len(start) - 1) + b"\n"
+    start = b"\x93NUMPY\x01\x00" + (NPY_HEADER - 10).to_bytes(2, "little")
+    return start + description.ljust(NPY_HEADER - len(start) - 1) + b"\n"
 
 
 def _remove_abandoned(root: Path) -> None:
@@ -189,7 +222,7 @@ def _remove_abandoned(root: Path) -> None:
 
 
 @contextmanager
-def _explained(root: Path) -> Iterator[None]:
+def _explained(root: Path, what: str = "decoded pictures") -> Iterator[None]:
     """Say what to do where the disk is full, or closed to us."""
     try:
         yield
@@ -197,7 +230,7 @@ def _explained(root: Path) -> Iterator[None]:
         if failure.errno not in (*_FULL, *_CLOSED) or not _is_of(root, failure):
             raise
         # Without the number, which would stand before the sentence.
-        raise OSError(_explanation(root, failure)) from failure
+        raise OSError(_explanation(root, what, failure)) from failure
 
 
 def _is_of(root: Path, failure: OSError) -> bool:
@@ -208,7 +241,7 @@ def _is_of(root: Path, failure: OSError) -> bool:
     return path.is_relative_to(root) or root.is_relative_to(path)
 
 
-def _explanation(root: Path, failure: OSError) -> str:
+def _explanation(root: Path, what: str, failure: OSError) -> str:
     chosen = os.environ.get("SQVAE_CACHE")
     place = f"{root}, which SQVAE_CACHE names" if chosen and Path(chosen) == root else f"the cache {root}"
     reason = failure.strerror
@@ -217,6 +250,6 @@ def _explanation(root: Path, failure: OSError) -> str:
             reason = f"{'it' if path == root else path} is a file, not a folder"
     remedy = "make room there, or put them elsewhere" if failure.errno in _FULL else "put them elsewhere"
     return (
-        f"decoded pictures can't be written to {place} ({reason}); {remedy}: set SQVAE_CACHE=DIR to a folder that you "
+        f"{what} can't be written to {place} ({reason}); {remedy}: set SQVAE_CACHE=DIR to a folder that you "
         f"may write to"
     )

@@ -1,7 +1,7 @@
 """Sets of pictures that go by a name, where their files come from and how their folders look."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -125,14 +125,19 @@ DATASETS: Mapping[str, Dataset] = MappingProxyType(
 def folder_of(name: str) -> Path:
     """The folder of a named set: below ``$SQVAE_DATA`` or, where that is not set, below ``../shared/data``."""
     dataset = DATASETS[name]
+    return find_folder(name, dataset.folders, dataset.layout, dataset.origin)
+
+
+def find_folder(name: str, folders: Sequence[str], layout: str, origin: str) -> Path:
+    """The first of the folders that there is; an error that says how to get the set where there is none."""
     chosen = os.environ.get("SQVAE_DATA")
     root = Path(chosen) if chosen else Path("..", "shared", "data")
-    for folder in dataset.folders:
+    for folder in folders:
         if (root / folder).is_dir():
             return root / folder
     raise FileNotFoundError(
-        f"{name} is not in {root / dataset.folders[0]}"
+        f"{name} is not in {root / folders[0]}"
         f"{'' if chosen else ', where it is looked for unless SQVAE_DATA names another folder'}. "
-        f"Get {dataset.layout} from {dataset.origin}, and put them into a folder {dataset.folders[0]} "
+        f"Get {layout} from {origin}, and put them into a folder {folders[0]} "
         f"in the folder that SQVAE_DATA names; or pass their folder itself: --data DIR"
     )

@@ -4,13 +4,13 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sqvae.data.collection import Found
+from sqvae.data.collection import File, Found
 from sqvae.data.preprocessing import Survey
 from sqvae.data.threads import in_order
 
@@ -34,8 +34,12 @@ class Known:
 
 
 def know(root: Path, found: Found, progress: Progress) -> Known:
+    """What is known of the files of pictures, but not of those that are for nothing."""
+    return know_files(root, {part: pictures.files() for part, pictures in found.in_order() if part != "rest"}, progress)
+
+
+def know_files(root: Path, files: Mapping[str, Sequence[File]], progress: Progress) -> Known:
     """The hash of all files' names and bytes, by part; from the index if no file has changed by path, size and time."""
-    files = {part: collection.files() for part, collection in found.in_order() if part != "rest"}
     paths = list(dict.fromkeys(file.path for part in files.values() for file in part))
     stamps = dict(zip(paths, map(_stamp, paths), strict=True))
     listing = _digest(

@@ -1,7 +1,8 @@
 """From what a person names to the pictures that are there."""
 
 import difflib
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +44,9 @@ def _open(source: str | Path, labels: bool) -> Found:
         return _open_named(name, labels)
     path = Path(source).expanduser()
     if not path.exists():
-        raise FileNotFoundError(_unknown(name))
+        raise FileNotFoundError(
+            unknown(name, DATASETS, f", and {HUB}OWNER/NAME for a data set of the Hugging Face hub")
+        )
     for reader in READERS:
         if (labels or not reader.only_labels) and reader.recognises(path):
             return _read(reader, path, labels)
@@ -65,18 +68,50 @@ def _open_named(name: str, labels: bool) -> Found:
     folder = folder_of(name)
     reader: Reader = next(reader for reader in READERS if reader.name == dataset.reader)
     if not reader.recognises(folder):
-        raise FileNotFoundError(
-            f"{folder} does not hold {name} as it is published: it must hold {dataset.layout}, from {dataset.origin}. "
-            f"To use the pictures that are there, pass --data {folder}"
-        )
+        raise FileNotFoundError(unlike(name, folder, dataset.layout, dataset.origin, "pictures"))
     found = _read(reader, folder, labels)
     return replace(found, preprocessing=dataset.preprocessing, class_names=dataset.class_names or found.class_names)
 
 
-def _unknown(name: str) -> str:
-    near = difflib.get_close_matches(name.lower(), DATASETS, n=1)
+def prefixes(
+    inputs: Sequence[str | Path], is_set: Callable[[str | Path], bool], is_single: Callable[[str], bool]
+) -> list[str]:
+    """What comes before the names of what is found in each of several inputs, so that no two have the same.
+
+    Arguments:
+        inputs: paths, and names of sets.
+        is_set: whether an input is the name of a set.
+        is_single: whether a file's name says that it is one of what is looked for, and does not hold many.
+    """
+    if len(inputs) == 1:
+        return [""]
+    paths = {index: Path(source).absolute() for index, source in enumerate(inputs) if not is_set(source)}
+    common = os.path.commonpath([path.parent for path in paths.values()]) if paths else ""
+    before = []
+    for index, source in enumerate(inputs):
+        if index not in paths:
+            before.append(f"{source}/")
+            continue
+        # Its own name is its file's.
+        above = paths[index].parent if is_single(paths[index].name) else paths[index]
+        prefix = Path(os.path.relpath(above, common)).as_posix()
+        before.append("" if prefix == "." else f"{prefix}/")
+    return before
+
+
+def unknown(name: str, known: Iterable[str], also: str = "") -> str:
+    """An error: there is nothing of that name."""
+    names = list(known)
+    near = difflib.get_close_matches(name.lower(), names, n=1)
     return (
         f"{name} is neither a path that exists nor the name of a data set"
-        f"{f'; did you mean {near[0]}?' if near else '.'} The names are {', '.join(DATASETS)}, and "
-        f"{HUB}OWNER/NAME for a data set of the Hugging Face hub"
+        f"{f'; did you mean {near[0]}?' if near else '.'} The names are {', '.join(names)}{also}"
+    )
+
+
+def unlike(name: str, folder: Path, layout: str, origin: str, what: str) -> str:
+    """An error: a folder has the name of a set, and holds something else."""
+    return (
+        f"{folder} does not hold {name} as it is published: it must hold {layout}, from {origin}. "
+        f"To use the {what} that are there, pass --data {folder}"
     )

@@ -83,6 +83,11 @@ def _last(rows: Rows) -> tuple[Rows, Rows]:
 
 def _draw(rows: Rows, number: int, names: Sequence[str], seed: int) -> tuple[Rows, Rows]:
     """The rest and the drawn, both in order."""
-    lots = [hashlib.sha256(f"{seed}/{names[row]}".encode("utf-8", "surrogateescape")).digest() for row in rows]
+    lots = [lot(seed, names[row]) for row in rows]
     order = sorted(range(len(rows)), key=lots.__getitem__)
     return rows[sorted(order[number:])], rows[sorted(order[:number])]
+
+
+def lot(seed: int, name: str) -> bytes:
+    """What a name draws: of those with a seed, the lowest are taken. The same on every machine."""
+    return hashlib.sha256(f"{seed}/{name}".encode("utf-8", "surrogateescape")).digest()

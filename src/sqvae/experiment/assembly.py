@@ -2,8 +2,10 @@
 
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
+from sqvae.data.speech import FEATURES, LogMel
 from sqvae.experiment.configuration import ConfigurationError, Experiment, QuantizerSettings
 from sqvae.likelihoods import (
     CategoricalLikelihood,
@@ -13,8 +15,8 @@ from sqvae.likelihoods import (
     half_circle_directions,
     one_hot_directions,
 )
-from sqvae.models import SQVAE, LatentModel
-from sqvae.networks import conv_decoder, conv_encoder, from_vector, to_vector
+from sqvae.models import SQVAE, LatentModel, SpeechModel
+from sqvae.networks import SpeechDecoder, SpeechEncoder, conv_decoder, conv_encoder, from_vector, to_vector
 from sqvae.quantizers import QUANTIZERS, Quantizer
 
 LARGE = 128
@@ -50,6 +52,33 @@ def _networks(
         return encoder, decoder
     map_shape = (map_dim, height // stride, width // stride)
     return to_vector(encoder, map_shape, dim, log_variance=log_variance), from_vector(decoder, map_shape, dim)
+
+
+def build_speech_model(
+    experiment: Experiment, *, offset: Tensor | None = None, scale: Tensor | None = None
+) -> SpeechModel:
+    """An untrained model for speech, whose speakers are known.
+
+    Arguments:
+        offset, scale: (mels,), in dB: what frames are normalised by. They come with the weights of a trained model.
+    """
+    speech, quantizer = experiment.speech, build_quantizer(experiment.quantizer)
+    if not speech.speakers:
+        raise ConfigurationError("the speakers are not known before the data is loaded; set speech.speakers")
+    mels, dim, size = features_of(experiment).mels, experiment.quantizer.dim, len(speech.speakers)
+    return SpeechModel(
+        SpeechEncoder(mels, dim, channels=speech.channels, log_variance=quantizer.needs_log_variance),
+        quantizer,
+        SpeechDecoder(mels, dim, size, speaker_dim=speech.speaker_dim, hidden=speech.hidden, jitter=speech.jitter),
+        build_likelihood(experiment),
+        offset=torch.zeros(mels) if offset is None else offset,
+        scale=torch.ones(mels) if scale is None else scale,
+    )
+
+
+def features_of(experiment: Experiment) -> LogMel:
+    """How an experiment's recordings become frames."""
+    return FEATURES[experiment.speech.features]
 
 
 def build_likelihood(experiment: Experiment) -> Likelihood:

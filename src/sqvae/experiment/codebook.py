@@ -8,10 +8,18 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from sqvae.data import Pictures, Progress
+from sqvae.data.speech import Utterances
+from sqvae.experiment.pretrained import Pretrained
+from sqvae.experiment.speech_tokenizer import SpeechTokenizer
 from sqvae.experiment.tokenizer import Tokenizer
+from sqvae.models import padded
+from sqvae.quantizers import Quantized
 
 COMPARED = 1024
 """How many codes a matrix of distances has at most."""
+
+LOOKED_AT = 64
+"""Examples from which the noise of the quantization is told."""
 
 AT_ONCE = 2**22
 """Numbers in a temporary tensor, so that memory does not grow with codes or pictures."""
@@ -128,20 +136,25 @@ class CodeDistances:
 
 @torch.no_grad()
 def code_distances(
-    tokenizer: Tokenizer, *, counts: Tensor | None = None, pictures: Pictures | None = None, at_most: int = COMPARED
+    tokenizer: Pretrained,
+    *,
+    counts: Tensor | None = None,
+    quantized: Quantized | None = None,
+    at_most: int = COMPARED,
 ) -> CodeDistances:
     """Compare codes with each other.
 
     Arguments:
         counts: (K,), how often each was used, if that is known: where there are too many codes, the most used count.
-        pictures: some from which the noise of the quantization is told, where it depends on them.
+        quantized: what the quantizer makes of some data, by which the noise of the quantization is told where it
+            depends on it: see :func:`quantized_pictures` and :func:`quantized_utterances`.
         at_most: how many codes to compare.
     """
     size, quantizer = tokenizer.codebook_size, tokenizer.model.quantizer
     everything = torch.arange(size)
     order = everything if counts is None else counts.sort(descending=True, stable=True).indices
     vectors = quantizer.decode(everything.to(tokenizer.device), channel_first=False).double().cpu()
-    directions, scale = _blur(tokenizer, pictures)
+    directions, scale = _blur(tokenizer, quantized)
     chosen = order[:at_most]
     nearest = torch.empty(len(chosen) if size > 1 else 0, dtype=torch.float64)
     for some in torch.arange(len(nearest)).split(max(1, AT_ONCE // size)):
@@ -158,19 +171,35 @@ def _distances(some: Tensor, others: Tensor, directions: bool) -> Tensor:  # (n,
     return torch.cdist(some - centre, others - centre)
 
 
-def _blur(tokenizer: Tokenizer, pictures: Pictures | None) -> tuple[bool, float | None]:
+def _blur(tokenizer: Pretrained, quantized: Quantized | None) -> tuple[bool, float | None]:
     """Whether the quantizer compares directions, and the distance that its noise has."""
-    if pictures is not None:
-        stored = pictures.take(range(min(64, len(pictures))))
-    else:
-        stored = torch.zeros(1, *tokenizer.shape, dtype=torch.uint8)
-    x = tokenizer.medium.model_input(stored, tokenizer.device)
-    quantized = tokenizer.model(x).quantized
+    quantizer = tokenizer.model.quantizer
+    if quantized is None:
+        if quantizer.needs_log_variance:
+            return False, None
+        nothing = torch.zeros(1, quantizer.dim, 1, device=tokenizer.device)
+        quantized = quantizer(nothing, channel_first=True)
+    assert quantized is not None
     if quantized.concentration is not None:
         return True, 1 / float(quantized.concentration)
-    if quantized.variance is None or (pictures is None and tokenizer.model.quantizer.needs_log_variance):
-        return False, None
-    return False, float(quantized.variance.mean().sqrt())
+    return False, None if quantized.variance is None else float(quantized.variance.mean().sqrt())
+
+
+@torch.no_grad()
+def quantized_pictures(tokenizer: Tokenizer, pictures: Pictures) -> Quantized:
+    """What the quantizer makes of some pictures."""
+    stored = pictures.take(range(min(LOOKED_AT, len(pictures))))
+    quantized: Quantized = tokenizer.model(tokenizer.medium.model_input(stored, tokenizer.device)).quantized
+    return quantized
+
+
+@torch.no_grad()
+def quantized_utterances(tokenizer: SpeechTokenizer, utterances: Utterances) -> Quantized:
+    """What the quantizer makes of some utterances."""
+    frames = [utterances.frames(index).to(tokenizer.device) for index in range(min(LOOKED_AT, len(utterances)))]
+    nobody = torch.zeros(len(frames), dtype=torch.int64, device=tokenizer.device)
+    quantized: Quantized = tokenizer.model(padded(frames, nobody)).quantized
+    return quantized
 
 
 def _encoded(

@@ -19,8 +19,13 @@ from sqvae.training import SCHEDULES, Plan
 LEVELS = 256
 """Of a grey picture."""
 
-DataKind = Literal["pictures", "labels", "levels"]
+DataKind = Literal["pictures", "labels", "levels", "speech"]
+FeatureName = Literal["vctk", "zerospeech"]
 ClassInputs = Literal["one-hot", "directions"]
+
+
+REAL = ("pictures", "speech")
+"""Kinds of data that are real numbers."""
 
 
 class ConfigurationError(ValueError):
@@ -34,7 +39,8 @@ class DataSettings:
     source: str = "demo"
     """A folder, a file, or a name: see `sqvae list data`."""
     kind: DataKind = "pictures"
-    """Pictures of real numbers; label maps, whose pixels are classes; or grey pictures whose levels are 256 classes."""
+    """Pictures of real numbers; label maps, whose pixels are classes; grey pictures whose levels are 256 classes; or
+    recordings of speech."""
     size: int | tuple[int, int] | None = None
     """Height and width, or the side of a square."""
     crop: int | None = None
@@ -84,7 +90,7 @@ class DataSettings:
     @property
     def number_of_classes(self) -> int:
         """That a decoder tells apart, at each pixel; 0 for real numbers, or where it is yet to be seen in the data."""
-        return {"pictures": 0, "levels": LEVELS, "labels": self.classes or 0}[self.kind]
+        return {"levels": LEVELS, "labels": self.classes or 0}.get(self.kind, 0)
 
 
 @dataclass(frozen=True)
@@ -208,6 +214,39 @@ class LikelihoodSettings:
 
 
 @dataclass(frozen=True)
+class SpeechSettings:
+    """Recordings and the networks for them: see `sqvae.networks.speech`. They count where `data.kind` is speech."""
+
+    features: FeatureName = "zerospeech"
+    """How sound becomes log-mel frames: see `sqvae.data.speech.FEATURES`."""
+    speakers: tuple[str, ...] | None = None
+    """Those that the model knows. None: those of the training set."""
+    channels: int = 768
+    """Of the encoder's convolutions."""
+    hidden: int = 128
+    """Of each direction of the decoder's recurrent layers."""
+    speaker_dim: int = 64
+    """Of a speaker's embedding."""
+    jitter: float = 0.5
+    """The probability that a position takes its neighbour's code in training."""
+    segment: int = 32
+    """Frames of a crop that is trained on."""
+    segments_per_epoch: int = 52_000
+    """Crops that make up an epoch, drawn from utterances by turns: 1,000 of the paper's batches."""
+    abx: str | None = None
+    """Recordings with a list of ABX items beside them, on which units are tested too where a run is recorded."""
+
+    def __post_init__(self) -> None:
+        for name in ("channels", "hidden", "speaker_dim", "segment", "segments_per_epoch"):
+            if getattr(self, name) < 1:
+                raise ConfigurationError(f"speech.{name} must be at least 1, got {getattr(self, name)}")
+        if self.segment % 2:
+            raise ConfigurationError(f"speech.segment must be even, two frames to a code; got {self.segment}")
+        if not 0 <= self.jitter <= 1:
+            raise ConfigurationError(f"speech.jitter must lie between 0 and 1, got {self.jitter}")
+
+
+@dataclass(frozen=True)
 class Experiment:
     """All that makes a run what it is."""
 
@@ -215,6 +254,7 @@ class Experiment:
     seed: int = 0
     data: DataSettings = field(default_factory=DataSettings)
     network: NetworkSettings = field(default_factory=NetworkSettings)
+    speech: SpeechSettings = field(default_factory=SpeechSettings)
     quantizer: QuantizerSettings = field(default_factory=QuantizerSettings)
     likelihood: LikelihoodSettings = field(default_factory=LikelihoodSettings)
     training: Plan = field(default_factory=Plan)
@@ -227,17 +267,23 @@ class Experiment:
                 f"{self.quantizer.name} would have a single code for it: set network.map_dim=none for a map of codes, "
                 f"or quantizer.name=gaussian-latent for a continuous vector"
             )
-        suits = ("gaussian",) if self.data.kind == "pictures" else ("vmf", "categorical")
+        suits = ("gaussian",) if self.data.kind in REAL else ("vmf", "categorical")
         if self.likelihood.name not in (None, *suits):
             raise ConfigurationError(
                 f"likelihood.name={self.likelihood.name} does not suit data.kind={self.data.kind}: take "
                 f"{' or '.join(suits)}"
             )
+        if self.data.kind == "speech" and self.quantizer.name == "gaussian-2":
+            raise ConfigurationError(
+                "gaussian-2 has one variance for all of an example, which would be learned on crops of "
+                f"{self.speech.segment} frames and asked for on whole utterances: so the paper leaves it out for "
+                "speech, and so do we. Take gaussian-1, gaussian-3 or gaussian-4"
+            )
 
     @property
     def likelihood_name(self) -> str:
         """The likelihood, whether chosen or the one that suits the data."""
-        return self.likelihood.name or ("gaussian" if self.data.kind == "pictures" else "vmf")
+        return self.likelihood.name or ("gaussian" if self.data.kind in REAL else "vmf")
 
 
 def check_name(name: object, known: Iterable[str], what: str) -> None:

@@ -1,8 +1,7 @@
 """A model judged on a set of pictures."""
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import torch
 from accelerate import Accelerator
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 
 from sqvae.data import Pictures, Progress
 from sqvae.experiment.media import PICTURES, Medium
+from sqvae.experiment.observation import CodeWatch, Evaluation, annealing_of, codebook_size_of
 from sqvae.metrics import ReconstructionTotals
 from sqvae.models import Bound, LatentModel, Objective
 from sqvae.training import Validation, stream_seed
@@ -19,22 +19,6 @@ DRAWN_TOGETHER = 64
 
 SHOWN = 32
 """How many pictures are kept to be looked at."""
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What a model does to a set of pictures."""
-
-    measures: dict[str, float]
-    """By name; see `sqvae.metrics.ReconstructionTotals`."""
-    counts: tuple[int, ...]
-    """How often each code was taken."""
-    originals: Tensor = field(repr=False)
-    """(n, C, H, W), in [0, 1]: a few examples from all of the set, as one looks at them,"""
-    reconstructions: Tensor = field(repr=False)
-    """what became of them,"""
-    errors: Tensor | None = field(default=None, repr=False)
-    """and where that is wrong, if the eye can't tell."""
 
 
 @torch.no_grad()
@@ -124,11 +108,6 @@ def _sampled_bound(
     return {"bound_nats": float(bound.nats), "bits_per_dimension": float(bound.bits_per_dimension)}
 
 
-def codebook_size_of(model: nn.Module) -> int:
-    """The number of codes; 0 for a continuous latent."""
-    return int(getattr(model.get_submodule("quantizer"), "codebook_size", 0))
-
-
 class PictureTask:
     """Pictures, or label maps, as the training loop meets them.
 
@@ -144,7 +123,7 @@ class PictureTask:
         self.model = model
         self.validation = validation
         self.batch_size = batch_size
-        self._most_used = 0.0
+        self.watch = CodeWatch("validation pictures")
 
     def prepare(self, examples: Tensor, device: torch.device) -> Tensor:
         """Examples as the model takes them."""
@@ -152,69 +131,22 @@ class PictureTask:
 
     @torch.no_grad()
     def statistics(self, x: Tensor, outcome: Objective) -> dict[str, float]:
-        """What self-annealing looks like from outside, at one training step."""
-        quantized, fit = outcome.quantized, outcome.fit
-        positions = max(1, quantized.codes[0].numel())
+        """The error and what self-annealing looks like, at one training step."""
         comparison = self.medium.comparison()
         comparison.add(x, self.model.likelihood.predict(outcome.output))
-        found = comparison.measures() | {
-            "reconstruction": float(fit.loss),
-            "latent": float(quantized.loss),
-            "entropy_per_position": float(quantized.entropy) / positions,
-            "bound": float(outcome.bound.nats),
-        }
-        if len(quantized.counts):
-            found["perplexity"] = float(quantized.perplexity)
-        if quantized.variance is not None:
-            found["variance"] = float(quantized.variance.mean())
-            if len(quantized.counts) > 1:
-                # Over the mean squared distance between two codes: the scale that the variance is to be seen on.
-                codebook = self.model.quantizer.get_parameter("codebook").float()
-                found["relative_variance"] = found["variance"] / (2 * float(codebook.var(0).sum()))
-        if quantized.concentration is not None:
-            found["concentration"] = float(quantized.concentration)
-        if fit.variance is not None:
-            found["decoder_variance"] = float(fit.variance)
-        if fit.concentration is not None:
-            found["decoder_concentration"] = float(fit.concentration)
-        return found
+        return comparison.measures() | annealing_of(self.model.quantizer, outcome)
 
     def state(self) -> dict[str, float]:
-        """The most codes that were used so far."""
-        return {"most_used": self._most_used}
+        """What is remembered of the codes."""
+        return self.watch.state()
 
     def restore(self, state: Mapping[str, float]) -> None:
-        """Remember them again."""
-        self._most_used = state["most_used"]
+        """Remember it again."""
+        self.watch.restore(state)
 
     def validate(self, model: nn.Module, accelerator: Accelerator) -> Validation:
         """The whole validation set, and a word where codes die."""
         evaluation = evaluate(
             self.model, self.validation, medium=self.medium, batch_size=self.batch_size, accelerator=accelerator
         )
-        measures = evaluation.measures
-        return Validation(
-            measures["loss_per_dimension"],
-            {name: value for name, value in measures.items() if name != "loss_per_dimension"},
-            tuple(self._warnings(evaluation)),
-            evaluation.counts,
-            evaluation.originals,
-            evaluation.reconstructions,
-            evaluation.errors,
-        )
-
-    def _warnings(self, evaluation: Evaluation) -> Iterable[str]:
-        size, used = len(evaluation.counts), evaluation.measures.get("codes_used", 0)
-        positions = sum(evaluation.counts)
-        if size and used < 0.1 * min(size, positions):
-            yield (
-                f"the codebook has collapsed: {int(used)} of {size} codes are used on the validation pictures. "
-                f"Train longer, raise training.learning_rate, or lower quantizer.initial_variance or "
-                f"quantizer.codebook_size"
-            )
-        elif size and used < 0.5 * self._most_used:
-            yield (
-                f"codes are dying: {int(used)} of {size} are used on the validation pictures, after "
-                f"{int(self._most_used)} before. If this goes on, lower training.learning_rate"
-            )
-        self._most_used = max(self._most_used, used)
+        return evaluation.as_validation(tuple(self.watch.warnings(evaluation)))

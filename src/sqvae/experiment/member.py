@@ -15,11 +15,10 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from sqvae.experiment.configuration import Experiment
-from sqvae.experiment.evaluation import evaluate
+from sqvae.experiment.loading import load
 from sqvae.experiment.records import Planned, fits, make_record, save_record
 from sqvae.experiment.run import prepare, read_experiment, resume, train
 from sqvae.experiment.settings import from_json
-from sqvae.experiment.tokenizer import load
 from sqvae.training import CheckpointError, RunFolder, TrainingStoppedError
 
 
@@ -34,18 +33,9 @@ def run_member(planned: Planned, folder: RunFolder, records: Path) -> None:
         train(planned.experiment, folder.path)
     tokenizer = load(folder.path)
     prepared = prepare(tokenizer.experiment, announce=lambda text: None)
-    sets = {"train": prepared.data.train, "validation": prepared.data.validation, "test": prepared.data.test}
-    evaluation = evaluate(
-        tokenizer.model,
-        sets["test"],
-        medium=tokenizer.medium,
-        batch_size=planned.experiment.training.batch_size,
-        sampled_bound=True,
-        detailed=True,
-    )
-    sizes = {name: len(pictures) for name, pictures in sets.items()}
+    evaluation = prepared.evaluate(tokenizer.model, "test", batch_size=planned.experiment.training.batch_size)
     record = make_record(
-        planned, tokenizer.experiment, sizes, prepared.data.key, evaluation, folder.log, tokenizer.fingerprint
+        planned, tokenizer.experiment, prepared.sizes, prepared.key, evaluation, folder.log, tokenizer.fingerprint
     )
     save_record(records, record, evaluation.originals, evaluation.reconstructions)
 

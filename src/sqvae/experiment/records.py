@@ -16,7 +16,7 @@ from PIL import Image
 from torch import Tensor
 
 from sqvae.experiment.configuration import Experiment
-from sqvae.experiment.evaluation import Evaluation
+from sqvae.experiment.observation import Evaluation
 from sqvae.experiment.settings import from_json, to_json
 from sqvae.training import read_json, read_records, write_json
 
@@ -118,6 +118,8 @@ class Record:
     machine: dict[str, str]
     fingerprint: str
     """Of the weights."""
+    shown: list[int] | None = None
+    """(H, W) of each example in the picture; None: the pictures' own size."""
     format: int = FORMAT
 
     @property
@@ -160,6 +162,7 @@ def make_record(
         validation=_columns(validations),
         machine=machine(),
         fingerprint=fingerprint,
+        shown=list(evaluation.originals.shape[-2:]),
     )
 
 
@@ -272,6 +275,7 @@ def _reopened(carried_out: Experiment, planned: Experiment) -> Experiment:
         data=replace(planned.data, source=carried_out.data.source),
         likelihood=replace(carried_out.likelihood, initial_variance=planned.likelihood.initial_variance),
         training=replace(carried_out.training, passes_per_epoch=planned.training.passes_per_epoch),
+        speech=replace(carried_out.speech, speakers=planned.speech.speakers),
     )
 
 
@@ -290,6 +294,8 @@ def load_pictures(folder: Path, record: Record) -> tuple[Tensor, Tensor] | None:
 
 
 def _shape(record: Record) -> tuple[int, int]:
+    if record.shown is not None:
+        return record.shown[0], record.shown[1]
     size = record.experiment["data"]["size"]
     height, width = (size, size) if isinstance(size, int) else size
     return height, width

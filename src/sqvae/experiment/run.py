@@ -2,90 +2,42 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from sqvae.data import DATASETS, PictureSets, Progress
-from sqvae.data import load as load_data
-from sqvae.experiment.assembly import build_model
+from sqvae.data import Progress
 from sqvae.experiment.configuration import Experiment
-from sqvae.experiment.evaluation import PictureTask
-from sqvae.experiment.media import medium_of
-from sqvae.experiment.tokenizer import describe, experiment_from
-from sqvae.models import LatentModel
+from sqvae.experiment.pictures import prepare_pictures
+from sqvae.experiment.prepared import Announce, Prepared
+from sqvae.experiment.pretrained import experiment_from
+from sqvae.experiment.speech import prepare_speech
 from sqvae.training import (
     CheckpointError,
     JsonLines,
-    Plan,
     RunFolder,
     TensorBoard,
     Training,
     Watcher,
     read_json,
-    stream_seed,
     this_process,
     write_json,
 )
 
-EPOCH_STEPS = 200
-"""An epoch has at least so many steps where the plan leaves the passes through the data open."""
-
-SMALLEST_VARIANCE = 1e-6
-"""Of data that does not vary: less than a grey level's square."""
-
-Announce = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """An experiment with its data: nothing left open."""
-
-    experiment: Experiment
-    data: PictureSets
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """What is stored with every checkpoint."""
-        return {**describe(self.experiment), "data_key": self.data.key}
+PREPARERS: Mapping[str, Callable[..., Prepared]] = {
+    "pictures": prepare_pictures,
+    "labels": prepare_pictures,
+    "levels": prepare_pictures,
+    "speech": prepare_speech,
+}
+"""Who loads data, by its kind."""
 
 
 def prepare(experiment: Experiment, *, announce: Announce = print, progress: Progress | None = None) -> Prepared:
     """Load the data, and decide from it what the experiment leaves open."""
-    settings = experiment.data
-    # The first process fills the cache, the others find it filled.
-    with this_process().main_process_first():
-        data = load_data(
-            settings.source,
-            settings.preprocessing,
-            split_seed=settings.split_seed,
-            strict=settings.strict,
-            progress=progress,
-            class_names=settings.class_names or (),
-        )
-    for note in data.notes:
-        announce(note)
-    named = settings.source in DATASETS or not Path(settings.source).exists()
-    decided = replace(
-        settings,
-        source=settings.source if named else str(Path(settings.source).resolve()),
-        size=data.preprocessing.size,
-        crop=data.preprocessing.crop,
-        channels=None if settings.kind == "labels" else data.preprocessing.channels,
-        classes=data.preprocessing.classes,
-        ignore=data.preprocessing.ignore,
-        class_names=data.class_names or None,
-        class_colours=settings.class_colours or data.class_colours or None,
-    )
-    training = _with_passes(experiment.training, len(data.train))
-    if training.passes_per_epoch != 1 and experiment.training.passes_per_epoch is None:
-        announce(f"few pictures: an epoch goes through them {training.passes_per_epoch} times")
-    likelihood = experiment.likelihood
-    if likelihood.variance == "fixed" and likelihood.initial_variance is None:
-        likelihood = replace(likelihood, initial_variance=max(data.train.variance(), SMALLEST_VARIANCE))
-    return Prepared(replace(experiment, data=decided, training=training, likelihood=likelihood), data)
+    return PREPARERS[experiment.data.kind](experiment, announce=announce, progress=progress)
 
 
 def train(
@@ -151,9 +103,9 @@ def resume(
         if epochs is not None:
             experiment = replace(experiment, training=replace(experiment.training, epochs=epochs))
         prepared = prepare(experiment, announce=announce, progress=progress)
-        if prepared.data.key != config.get("data_key"):
+        if prepared.key != config.get("data_key"):
             raise CheckpointError(
-                f"{folder} was trained on other pictures than {prepared.experiment.data.source} holds now: the data "
+                f"{folder} was trained on other data than {prepared.experiment.data.source} holds now: it "
                 f"has changed. Put back what it had, name it with --data, or start a new run"
             )
         training = _training(prepared, folder, watchers)
@@ -172,35 +124,20 @@ def resume(
 
 
 def _training(prepared: Prepared, folder: RunFolder, watchers: Sequence[Watcher]) -> Training:
-    experiment, data = prepared.experiment, prepared.data
-    plan = experiment.training
+    plan = prepared.experiment.training
     if plan.threads is not None:
         torch.set_num_threads(plan.threads)
-    model = new_model(experiment)
+    model = prepared.new_model()
     return Training(
         model,
-        data.train,
-        PictureTask(model, data.validation, plan.batch_size, medium_of(experiment)),
+        prepared.examples,
+        prepared.task(model),
         plan,
         folder,
         prepared.config,
-        seed=experiment.seed,
+        seed=prepared.experiment.seed,
         watchers=[JsonLines(folder.log), TensorBoard(folder.tensorboard), *watchers],
     )
-
-
-def new_model(experiment: Experiment) -> LatentModel:
-    """The untrained model of an experiment whose data is known, with the weights that its seed gives."""
-    torch.manual_seed(stream_seed(experiment.seed, "weights"))
-    model = build_model(experiment, experiment.data.preprocessing.shape)
-    return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
-
-
-def _with_passes(plan: Plan, examples: int) -> Plan:
-    if plan.passes_per_epoch is not None:
-        return plan
-    steps = max(1, examples // min(plan.batch_size, examples))
-    return replace(plan, passes_per_epoch=-(-EPOCH_STEPS // steps) if steps < EPOCH_STEPS else 1)
 
 
 def read_experiment(folder: RunFolder) -> tuple[Experiment, Mapping[str, Any]]:

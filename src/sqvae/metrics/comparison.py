@@ -108,3 +108,25 @@ class Levels(Comparison):
     def measures(self, *, detailed: bool = False) -> dict[str, float]:
         error, wrong, values = self.sums.tolist()
         return {"mse": error / values, "pixel_error": wrong / values}
+
+
+class Decibels(Comparison):
+    """Frames of a spectrogram on a model's own scale: the squared error there, and in dB.
+
+    Arguments:
+        scale: (mels,), the dB that a model's unit has in each dimension.
+    """
+
+    def __init__(self, scale: Tensor) -> None:
+        self.scale = scale.cpu().double()
+        self.sums = torch.zeros(3, dtype=torch.float64)  # squared error, the same in dB, values
+
+    def add(self, x: Tensor, reconstruction: Tensor) -> int:  # (frames, mels), (frames, mels)
+        by_dimension = (reconstruction.float() - x.float()).square().sum(0).cpu().double()
+        in_decibels = float((by_dimension * self.scale.square()).sum())
+        self.sums += torch.tensor([float(by_dimension.sum()), in_decibels, x.numel()], dtype=torch.float64)
+        return x.numel()
+
+    def measures(self, *, detailed: bool = False) -> dict[str, float]:
+        error, in_decibels, values = self.sums.tolist()
+        return {"mse": error / values, "mse_db": in_decibels / values}

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -130,21 +130,21 @@ class LatentModel(nn.Module):
     def bound(self, x: Tensor, *, samples: int = 1) -> Bound:
         """The reported bound: its mean over draws of exact samples from the posterior, as in ``eval()``."""
         check_size(samples, "samples")
-        with self._evaluating():
+        with evaluating(self):
             draws = [self(x, sample=True).bound.nats for _ in range(samples)]
         return Bound(torch.stack(draws).mean(), self.likelihood.dimensions(x))
 
     @torch.no_grad()
     def encode(self, x: Tensor) -> Tensor:
         """The likeliest codes of a batch of data, (batch, ...), as in ``eval()``."""
-        with self._evaluating():
+        with evaluating(self):
             z, log_variance = self._encodings(x)
             return self.quantizer.encode(z, log_variance=log_variance)
 
     @torch.no_grad()
     def decode(self, codes: Tensor) -> Tensor:
         """The likeliest data for a batch of codes, as in ``eval()``."""
-        with self._evaluating():
+        with evaluating(self):
             return self.likelihood.predict(self.decoder(self.quantizer.decode(codes)))
 
     @torch.no_grad()
@@ -153,32 +153,34 @@ class LatentModel(nn.Module):
         return self.decode(self.encode(x))
 
     def _encodings(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        encoded = self.encoder(self.likelihood.embed(x))
-        if not self.quantizer.needs_log_variance:
-            if not isinstance(encoded, Tensor):
-                raise ValueError(
-                    f"{self.quantizer} takes no log_variance, so the encoder must return z alone, "
-                    f"got {_describe(encoded)}"
-                )
-            return encoded, None
-        if isinstance(encoded, Tensor) or len(encoded) != 2:
-            raise ValueError(
-                f"{self.quantizer} needs an encoder that returns (z, log_variance), got {_describe(encoded)}"
-            )
-        z, log_variance = encoded
-        return z, log_variance
+        return encodings_of(self.encoder(self.likelihood.embed(x)), self.quantizer)
 
-    @contextmanager
-    def _evaluating(self) -> Iterator[None]:
-        """In ``eval()`` for a while: no noise, and no batch statistics updated. Then every part as it was."""
-        training = [module for module in self.modules() if module.training]
+
+def encodings_of(encoded: Any, quantizer: Quantizer) -> tuple[Tensor, Tensor | None]:
+    """What an encoder has returned, as z and the log-variance that the quantizer needs, if it does."""
+    if not quantizer.needs_log_variance:
+        if not isinstance(encoded, Tensor):
+            raise ValueError(
+                f"{quantizer} takes no log_variance, so the encoder must return z alone, got {_describe(encoded)}"
+            )
+        return encoded, None
+    if isinstance(encoded, Tensor) or len(encoded) != 2:
+        raise ValueError(f"{quantizer} needs an encoder that returns (z, log_variance), got {_describe(encoded)}")
+    z, log_variance = encoded
+    return z, log_variance
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """In ``eval()`` for a while: no noise, and no batch statistics updated. Then every part as it was."""
+    training = [module for module in model.modules() if module.training]
+    for module in training:
+        module.training = False
+    try:
+        yield
+    finally:
         for module in training:
-            module.training = False
-        try:
-            yield
-        finally:
-            for module in training:
-                module.training = True
+            module.training = True
 
 
 def _describe(value: object) -> str:

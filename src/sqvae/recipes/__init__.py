@@ -11,7 +11,9 @@ from sqvae.recipes.figure_2 import FIGURE_2
 from sqvae.recipes.figure_5 import FIGURE_5
 from sqvae.recipes.scales import SCALES, Scale, short
 from sqvae.recipes.small_budget import SMALL_BUDGET
+from sqvae.recipes.speech import librispeech, speech, vctk, zerospeech
 from sqvae.recipes.table_2 import FIGURE_6, TABLE_2
+from sqvae.recipes.table_3 import FIGURE_8, TABLE_3, TABLE_9, TABLE_10
 from sqvae.recipes.table_4 import FIGURE_4, TABLE_4
 from sqvae.recipes.table_5 import TABLE_5
 from sqvae.recipes.vision import celeba, celeba_hq, cifar10, demo, fashion_mnist, mnist, pictures
@@ -37,10 +39,14 @@ RECIPES: Mapping[str, Callable[[], Experiment]] = {
     "camvid": camvid,
     "mnist-levels": mnist_levels,
     "gray-celeba": gray_celeba,
+    "speech": speech,
+    "vctk": vctk,
+    "zerospeech": zerospeech,
+    "librispeech": librispeech,
 }
 """Every recipe by name; the first line of its docstring says what it is."""
 
-OWN_DATA = ("pictures", "label-maps", "grey-levels")
+OWN_DATA = ("pictures", "label-maps", "grey-levels", "speech")
 """The recipes for a person's own data."""
 
 ARTEFACTS: Mapping[str, Artefact] = {
@@ -48,6 +54,10 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "figure-5": FIGURE_5,
     "table-2": TABLE_2,
     "figure-6": FIGURE_6,
+    "table-3": TABLE_3,
+    "table-9": TABLE_9,
+    "table-10": TABLE_10,
+    "figure-8": FIGURE_8,
     "table-4": TABLE_4,
     "figure-4": FIGURE_4,
     "table-5": TABLE_5,

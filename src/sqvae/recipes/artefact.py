@@ -14,7 +14,7 @@ from sqvae.recipes.methods import METHODS, vector_dimension
 from sqvae.recipes.scales import Scale
 from sqvae.reports import Claim, Picture, Report, Table
 
-SMOKE_DATA = {"pictures": "shapes", "levels": "shapes", "labels": "shape-maps"}
+SMOKE_DATA = {"pictures": "shapes", "levels": "shapes", "labels": "shape-maps", "speech": "voices"}
 """What smoke runs take in place of the real data, by its kind."""
 
 ITSELF = ("data", "method")
@@ -112,11 +112,14 @@ def slug(name: str) -> str:
 
 
 def _with_data(experiment: Experiment, name: str, scale: Scale, data: str | None) -> Experiment:
-    kind, shape = experiment.data.kind, DATASETS[name].preprocessing
+    kind = experiment.data.kind
     source = SMOKE_DATA[kind] if data is None and scale.name == "smoke" else data
     if source is None:
         return experiment
     settings = DataSettings(source, kind)
+    if kind == "speech":
+        return replace(experiment, data=settings)
+    shape = DATASETS[name].preprocessing
     if source not in DATASETS or data is None:  # other pictures are brought to the size of those that they stand for
         settings = replace(settings, size=shape.size, channels=shape.channels if kind == "pictures" else None)
     return replace(experiment, data=settings)

@@ -52,6 +52,16 @@ METHODS: Mapping[str, Method] = {
         "NC SQ-VAE", ("quantizer.name=gaussian-1", "likelihood.name=categorical"), "tab:purple", "D", True
     ),
     "vmf-sq-vae": Method("vMF SQ-VAE", ("quantizer.name=vmf",), "tab:blue", "*", True),
+    **{
+        f"vq-vae-ema-{variance:g}": Method(
+            f"VQ-VAE (EMA), σ² = {variance:g}",
+            ("quantizer.name=vq-ema", "likelihood.variance=fixed", f"likelihood.initial_variance={variance:g}"),
+            colour,
+            "s",
+            False,
+        )
+        for variance, colour in ((0.01, "tab:olive"), (0.1, "tab:orange"), (1, "tab:red"), (10, "tab:brown"))
+    },
 }
 """Every model by the name that --only takes."""
 

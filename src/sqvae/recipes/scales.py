@@ -21,6 +21,8 @@ class Budget:
 
 SHORT = Budget(8e-3, 0.75)
 """For quantizers that anneal themselves. The paper's rate is 1e-3. See `sqvae reproduce small-budget`."""
+SHORT_LEVELS = Budget(3e-3, 0.75)
+"""For grey levels as directions: at the rate above, more of their codes are lost early on."""
 SHORT_HEADS = Budget(2e-3, 0.75)
 """For variances that the encoder gives: at the rate above they diverge on colour pictures."""
 SHORT_FIXED = Budget(4e-3, 0.5)
@@ -55,6 +57,8 @@ def short(experiment: Experiment, epochs: int | None = None) -> Experiment:
     """The schedule for a small budget: the learning rate falls to 0, and with it the temperature."""
     training = replace(experiment.training, epochs=epochs or SHORT_EPOCHS, schedule="cosine")
     budget = BUDGETS.get(experiment.quantizer.name)
+    if experiment.data.kind == "levels" and budget is SHORT:
+        budget = SHORT_LEVELS
     if budget is not None:
         training = replace(training, learning_rate=budget.rate, temperature_end=budget.temperature)
     return replace(experiment, training=training)

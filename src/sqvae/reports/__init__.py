@@ -7,7 +7,8 @@ from sqvae.reports.drawing import Drawings
 from sqvae.reports.grid import save_pairs
 from sqvae.reports.report import Claim, Picture, Report, html_page, markdown_page
 from sqvae.reports.results import error_of, results_page, rows_of
-from sqvae.reports.summary import Section, summarize
+from sqvae.reports.spectra import save_spectra
+from sqvae.reports.summary import Section, about_pictures, about_speech, summarize
 from sqvae.reports.tables import Table, mean_and_deviation
 
 __all__ = [
@@ -17,6 +18,8 @@ __all__ = [
     "Report",
     "Section",
     "Table",
+    "about_pictures",
+    "about_speech",
     "error_of",
     "html_page",
     "markdown_page",
@@ -27,6 +30,7 @@ __all__ = [
     "save_curves",
     "save_distances",
     "save_pairs",
+    "save_spectra",
     "save_use",
     "summarize",
 ]

@@ -16,6 +16,12 @@ FEW = 30
 
 NO_CODES = "a continuous latent has no codes"
 
+ERROR_TITLES = {
+    "mse": "mean squared error",
+    "mse_db": "mean squared error, in dB²",
+    "pixel_error": "share of pixels that are wrong",
+}
+
 Records = Sequence[Mapping[str, Any]]
 
 
@@ -54,7 +60,7 @@ def save_curves(path: Path, records: Records, codebook_size: int) -> None:
     name = error_name(validations[-1] if validations else steps[-1] if steps else {})
     _plot(error, steps, name, "training batches")
     _plot(error, validations, name, "validation, likeliest codes" if codebook_size else "validation", marker="o")
-    error.set(title="mean squared error" if name == "mse" else "share of pixels that are wrong", yscale="log")
+    error.set(title=ERROR_TITLES[name], yscale="log")
 
     if codebook_size:
         _plot(use, validations, "perplexity", "perplexity, validation", marker="o")

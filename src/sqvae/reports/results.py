@@ -5,7 +5,11 @@ from collections.abc import Mapping, Sequence
 MOST_CLASSES = 40
 """A table names each of so many classes at most."""
 
-ERRORS = {"pixel_error": ("pixel error", 100.0, "%"), "mse": ("MSE x 1000", 1000.0, "")}
+ERRORS = {
+    "pixel_error": ("pixel error", 100.0, "%"),
+    "mse": ("MSE x 1000", 1000.0, ""),
+    "mse_db": ("MSE in dB²", 1.0, ""),
+}
 """What tells how far off reconstructions are, the first that was measured counts: its words, factor and unit."""
 
 
@@ -17,14 +21,18 @@ def error_of(measures: Mapping[str, float]) -> str:
 
 
 def error_name(measures: Mapping[str, float]) -> str:
-    """Of the error that matters most: of label maps the pixel error, of levels and pictures the squared error."""
+    """Of the error that matters most: of label maps the pixel error, of others the squared error, of speech in dB."""
+    if "mse_db" in measures:
+        return "mse_db"
     return "pixel_error" if "miou" in measures else "mse"
 
 
 def rows_of(measures: Mapping[str, float], codebook_size: int, batch_size: int) -> dict[str, str]:
     """What was measured, in words, and the value; in the order in which one wants to know."""
     rows = {}
-    if "mse" in measures:
+    if "mse_db" in measures:
+        rows["MSE in dB²"] = f"{measures['mse_db']:.2f}"
+    elif "mse" in measures:
         rows["MSE x 1000"] = f"{1000 * measures['mse']:.3f}"
     if "pixel_error" in measures:
         rows["pixels that are wrong"] = f"{100 * measures['pixel_error']:.2f}%"
@@ -35,10 +43,21 @@ def rows_of(measures: Mapping[str, float], codebook_size: int, batch_size: int) 
             "perplexity of the codes": f"{measures['perplexity']:.1f} of {codebook_size}",
             "codes used": f"{int(measures['codes_used'])} of {codebook_size}",
             "perplexity, of the mean probabilities": f"{measures['soft_perplexity']:.1f}",
-            f"perplexity, mean over batches of {batch_size}": f"{measures['batch_perplexity']:.1f}",
         }
+    if "batch_perplexity" in measures:
+        rows[f"perplexity, mean over batches of {batch_size}"] = f"{measures['batch_perplexity']:.1f}"
+    if "codes_per_second" in measures:
+        rows |= {
+            "codes a second": f"{measures['codes_per_second']:g}",
+            "bits a second, by how often each code is used": f"{measures['bits_per_second']:.0f}",
+        }
+    if "utterances_left_out" in measures:
+        rows["utterances left out, of speakers that the model does not know"] = (
+            f"{measures['utterances_left_out']:,.0f}"
+        )
+    of_what = " of a frame" if "mse_db" in measures else ""
     return rows | {
-        "bound on the log-likelihood": f"{measures['bound_nats']:.1f} nats",
+        f"bound on the log-likelihood{of_what}": f"{measures['bound_nats']:.1f} nats",
         "the same, in bits per dimension": f"{measures['bits_per_dimension']:.3f}",
     }
 

@@ -34,8 +34,7 @@ def summarize(
     folder: RunFolder,
     experiment: Mapping[str, Any],
     *,
-    shape: tuple[int, int, int],
-    code_shape: tuple[int, ...],
+    about: Sequence[str],
     parameters: int,
     fingerprint: str | None,
     steps: int,
@@ -45,8 +44,7 @@ def summarize(
 
     Arguments:
         experiment: as in `config.json`.
-        shape: (C, H, W) of the pictures.
-        code_shape: of a picture's codes.
+        about: what becomes of an example: see :func:`about_pictures` and :func:`about_speech`.
         parameters: how many numbers are trained.
         fingerprint: of the weights in use; None before the first checkpoint.
         steps: done so far.
@@ -55,7 +53,7 @@ def summarize(
     records = read_records(folder.log)
     size = experiment["quantizer"]["codebook_size"] if experiment["quantizer"]["name"] != "gaussian-latent" else 0
     return [
-        Section("What it is", _what(experiment, shape, code_shape, parameters, fingerprint, size)),
+        Section("What it is", _what(experiment, about, parameters, fingerprint)),
         Section("How it trained", _how(folder, experiment, records, steps)),
         Section("Self-annealing", _annealing(records, size)),
         Section("Codes", _codes(records, size)),
@@ -65,33 +63,70 @@ def summarize(
 
 
 def _what(
-    experiment: Mapping[str, Any],
-    shape: tuple[int, int, int],
-    code_shape: tuple[int, ...],
-    parameters: int,
-    fingerprint: str | None,
-    size: int,
+    experiment: Mapping[str, Any], about: Sequence[str], parameters: int, fingerprint: str | None
 ) -> tuple[str, ...]:
+    name = experiment["quantizer"]["name"]
+    mark = "no checkpoint yet" if fingerprint is None else f"fingerprint {fingerprint}"
+    return (
+        f"{KINDS.get(name, name)} ({name}), recipe {experiment['recipe']}",
+        *about,
+        f"{parameters:,} trained numbers; {mark}",
+    )
+
+
+def about_pictures(
+    experiment: Mapping[str, Any], shape: tuple[int, int, int], code_shape: tuple[int, ...]
+) -> tuple[str, ...]:
+    """What becomes of a picture.
+
+    Arguments:
+        experiment: as in `config.json`.
+        shape: (C, H, W) of the pictures.
+        code_shape: of a picture's codes.
+    """
     quantizer = experiment["quantizer"]
     channels, height, width = shape
-    lines = [f"{KINDS.get(quantizer['name'], quantizer['name'])} ({quantizer['name']}), recipe {experiment['recipe']}"]
     colour, pixels = ("grey picture" if channels == 1 else "colour picture"), 8 * channels * height * width
     if experiment["data"].get("kind") == "labels":
         classes = experiment["data"]["classes"]
         colour, pixels = f"label map of {classes:,} classes,", round(math.log2(classes) * height * width)
-    if size:
-        codes = "x".join(map(str, code_shape))
-        bits = math.prod(code_shape) * math.log2(size) if size > 1 else 0
-        saved = f", {pixels / bits:.0f} times fewer" if bits else ""
-        lines += [
-            f"{size:,} codes of {quantizer['dim']} dimensions",
-            f"a {colour} of {height}x{width} becomes {codes} codes: {bits:,.0f} bits instead of {pixels:,}{saved}",
-        ]
-    else:
+    if quantizer["name"] == "gaussian-latent":
         positions = f" at each of {'x'.join(map(str, code_shape))} positions" if code_shape else ""
-        lines.append(f"a {colour} of {height}x{width} becomes {quantizer['dim']} numbers{positions}")
-    mark = "no checkpoint yet" if fingerprint is None else f"fingerprint {fingerprint}"
-    return (*lines, f"{parameters:,} trained numbers; {mark}")
+        return (f"a {colour} of {height}x{width} becomes {quantizer['dim']} numbers{positions}",)
+    size = quantizer["codebook_size"]
+    codes = "x".join(map(str, code_shape))
+    bits = math.prod(code_shape) * math.log2(size) if size > 1 else 0
+    saved = f", {pixels / bits:.0f} times fewer" if bits else ""
+    return (
+        f"{size:,} codes of {quantizer['dim']} dimensions",
+        f"a {colour} of {height}x{width} becomes {codes} codes: {bits:,.0f} bits instead of {pixels:,}{saved}",
+    )
+
+
+def about_speech(
+    experiment: Mapping[str, Any], *, rate: int, mels: int, frames_per_second: float, codes_per_second: float
+) -> tuple[str, ...]:
+    """What becomes of a second of speech.
+
+    Arguments:
+        experiment: as in `config.json`.
+        rate: samples a second.
+        mels: the size of a frame.
+    """
+    quantizer, speakers = experiment["quantizer"], experiment["speech"]["speakers"] or ()
+    size = quantizer["codebook_size"]
+    frames = f"a second of speech, {rate:,} samples, is {frames_per_second:g} frames of {mels} mels"
+    known = ", ".join(speakers[:8]) + (f" and {len(speakers) - 8} more" if len(speakers) > 8 else "")
+    if quantizer["name"] == "gaussian-latent":
+        becomes = f", and becomes {codes_per_second:g} times {quantizer['dim']} numbers"
+    else:
+        bits = codes_per_second * math.log2(size) if size > 1 else 0
+        becomes = f", and becomes {codes_per_second:g} codes: {bits:,.0f} bits at most"
+    return (
+        *([] if quantizer["name"] == "gaussian-latent" else [f"{size:,} codes of {quantizer['dim']} dimensions"]),
+        frames + becomes,
+        f"speaks with {len(speakers)} voices: {known}",
+    )
 
 
 def _how(
@@ -153,7 +188,7 @@ def _codes(records: Sequence[Mapping[str, Any]], size: int) -> tuple[str, ...]:
     unused = [code for code in range(size) if not counts[code]]
     most = ", ".join(f"{code} ({100 * counts[code] / total:.1f}%)" for code in ranked[:5])
     lines = [
-        f"{size - len(unused)} of {size} are used on the validation pictures; perplexity "
+        f"{size - len(unused)} of {size} are used on validation; perplexity "
         f"{with_counts[-1]['perplexity']:.1f}: as if so many were used equally often",
         f"most used: {most}",
     ]

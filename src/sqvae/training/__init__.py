@@ -11,10 +11,12 @@ from sqvae.training.checkpoints import (
 )
 from sqvae.training.folder import RunFolder
 from sqvae.training.loop import (
+    Examples,
     Task,
     Training,
     TrainingDivergedError,
     TrainingStoppedError,
+    first_process_first,
     leave_other_processes,
     make_accelerator,
     this_process,
@@ -29,6 +31,7 @@ __all__ = [
     "SCHEDULES",
     "Checkpoint",
     "CheckpointError",
+    "Examples",
     "JsonLines",
     "Order",
     "Plan",
@@ -44,6 +47,7 @@ __all__ = [
     "Validation",
     "Watcher",
     "fingerprint",
+    "first_process_first",
     "leave_other_processes",
     "make_accelerator",
     "read_checkpoint",

@@ -14,6 +14,7 @@ from accelerate.utils import DistributedDataParallelKwargs
 from torch import Tensor, nn
 
 from sqvae.distributions.checks import DivergedError
+from sqvae.distributions.processes import processes
 from sqvae.training.checkpoints import Checkpoint, CheckpointError, read_checkpoint, write_checkpoint
 from sqvae.training.folder import RunFolder
 from sqvae.training.order import Order, stream_seed
@@ -26,13 +27,20 @@ STATE_FORMAT = 1
 """Of what a checkpoint says about training."""
 
 
+class Batch(Protocol):
+    """Examples as they are stored: a tensor, or several that belong together."""
+
+    def chunk(self, chunks: int) -> Any:
+        """The same in so many parts."""
+
+
 class Examples(Protocol):
     """A training set."""
 
     def __len__(self) -> int: ...
 
-    def take(self, indices: Tensor) -> Tensor:
-        """(n,) -> (n, ...): some of the examples, as they are stored."""
+    def take(self, indices: Tensor) -> Batch:
+        """(n,) -> (n, ...): some of the examples. What is drawn for them is drawn from torch's own generator."""
 
 
 class Outcome(Protocol):
@@ -46,10 +54,10 @@ class Outcome(Protocol):
 class Task(Protocol):
     """What the loop leaves to others: how examples become input, and what is said about them."""
 
-    def prepare(self, examples: Tensor, device: torch.device) -> Tensor:
+    def prepare(self, examples: Any, device: torch.device) -> Any:
         """Stored examples as the model wants them."""
 
-    def statistics(self, x: Tensor, outcome: Any) -> Mapping[str, float]:
+    def statistics(self, x: Any, outcome: Any) -> Mapping[str, float]:
         """What a record says about one step."""
 
     def state(self) -> Mapping[str, Any]:
@@ -180,8 +188,8 @@ class Training:
                 self._tell("started")
                 saved = time.monotonic()
                 while self.position.epoch < self.plan.epochs:
-                    for batch in self._batches():
-                        self._step(batch)
+                    for indices in self._batches():
+                        self._step(indices)
                         self.seconds = time.monotonic() - start
                         if self._agreed(signals.received is not None):
                             self._save()
@@ -205,15 +213,16 @@ class Training:
         share = self.order.batch_size // processes
         first = share * self.accelerator.process_index
         for index in range(self.position.batch, len(self.order)):
-            yield self.examples.take(self.order.batch(epoch, index)[first : first + share])
+            yield self.order.batch(epoch, index)[first : first + share]
 
-    def _step(self, batch: Tensor) -> None:
+    def _step(self, indices: Tensor) -> None:
         """One step of the optimizer."""
         step = self.position.step
         rate = self.schedule.rate(step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self._seed(stream_seed(self.seed, "noise", step))
+        batch = self.examples.take(indices)
         tau = torch.tensor(temperature(self.plan, step, self.position.steps))
         shares = batch.chunk(self.plan.accumulate)
         for number, share in enumerate(shares, 1):
@@ -248,7 +257,7 @@ class Training:
         else:
             self.accelerator.backward(loss)
 
-    def _record(self, x: Tensor, outcome: Any, rate: float, tau: float) -> None:
+    def _record(self, x: Any, outcome: Any, rate: float, tau: float) -> None:
         """Tell the watchers the mean loss of the last steps, and more about the last one."""
         loss = float(self.accelerator.reduce(self._loss, "mean")) / self._losses
         self._forget_losses()
@@ -361,6 +370,14 @@ def this_process() -> PartialState:
 def leave_other_processes() -> None:
     """From here on this process is alone."""
     this_process().destroy_process_group()
+
+
+@contextlib.contextmanager
+def first_process_first() -> Iterator[None]:
+    """The first process goes through the block before the others do, which find there what it has made."""
+    _, number = processes()
+    with this_process().main_process_first() if number > 1 else contextlib.nullcontext():
+        yield
 
 
 def make_accelerator(precision: str = "no") -> Accelerator:

@@ -63,6 +63,25 @@ class Cosine(Schedule):
         return self.learning_rate * (1 + math.cos(math.pi * min(step / self.steps, 1))) / 2
 
 
+class Halved(Schedule):
+    """A rate that is halved where certain shares of the run are done.
+
+    Arguments:
+        learning_rate: the first.
+        steps: of the whole run.
+        shares: at each of which it is halved: by default those of the paper's runs on speech, 300,000 and 400,000 of
+            500,000 steps.
+    """
+
+    def __init__(self, learning_rate: float, steps: int, shares: tuple[float, ...] = (0.6, 0.8)) -> None:
+        self.learning_rate = learning_rate
+        self.milestones = [share * steps for share in shares]
+
+    def rate(self, step: int) -> float:
+        passed = sum(step >= milestone for milestone in self.milestones)
+        return self.learning_rate * math.pow(0.5, passed)
+
+
 class Plateau(Schedule):
     """The paper's rule: halve the rate when validation has not improved for some epochs.
 
@@ -105,6 +124,7 @@ class Plateau(Schedule):
 SCHEDULES: Mapping[str, Callable[[Plan, int], Schedule]] = {
     "plateau": lambda plan, steps: Plateau(plan.learning_rate, plan.patience, plan.tolerance),
     "cosine": lambda plan, steps: Cosine(plan.learning_rate, steps),
+    "halved": lambda plan, steps: Halved(plan.learning_rate, steps),
     "constant": lambda plan, steps: Constant(plan.learning_rate),
 }
 """Every schedule by name, from the plan and the number of steps of the whole run."""

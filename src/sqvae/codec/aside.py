@@ -1,0 +1,93 @@
+"""Files in the safetensors format that are written as their content comes, to the side, and renamed when whole."""
+
+import contextlib
+import json
+import math
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, TypeVar
+
+HEADER = 4096
+"""Bytes set aside for the header, its length included."""
+
+BYTES = {"U8": 1, "U16": 2, "I32": 4}
+
+
+class CodeFileError(Exception):
+    """A file of codes can't be written, read or decoded; the message says why, and what to do."""
+
+
+Writer = TypeVar("Writer", bound="AsideWriter")
+
+
+class AsideWriter(ABC):
+    """Writes one file. Within its block the file does not exist under its name; after it, it is whole.
+
+    The header is as long at the start as it will be at the end, so that content goes straight to the disk.
+
+    Arguments:
+        path: of the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._partial = path.with_name(path.name + ".partial")
+        self._file: BinaryIO | None = None
+
+    @abstractmethod
+    def finish(self) -> tuple[Mapping[str, str], Mapping[str, tuple[str, list[int]]]]:
+        """Put what is left; and say, for the header, the metadata, and type and shape of each tensor as they follow."""
+
+    def put(self, content: bytes) -> None:
+        """Add to the file."""
+        assert self._file is not None
+        try:
+            self._file.write(content)
+        except OSError as failure:
+            raise self._failed(failure) from failure
+
+    def __enter__(self: Writer) -> Writer:
+        try:
+            if self.path.is_dir():
+                raise IsADirectoryError(None, "it is a folder; name a file")
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._partial.open("wb")
+            self._file.write(bytes(HEADER))
+        except OSError as failure:
+            raise self._failed(failure) from failure
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        assert self._file is not None
+        try:
+            with self._file:
+                if kind is None:
+                    self._end(self._file)
+            if kind is None:
+                self._partial.replace(self.path)
+        except OSError as failure:
+            raise self._failed(failure) from failure
+        finally:
+            self._partial.unlink(missing_ok=True)
+
+    def _end(self, file: BinaryIO) -> None:
+        metadata, tensors = self.finish()
+        header: dict[str, object] = {"__metadata__": dict(metadata)}
+        start = 0
+        for name, (kind, shape) in tensors.items():
+            end = start + math.prod(shape) * BYTES[kind]
+            header[name] = {"dtype": kind, "shape": shape, "data_offsets": [start, end]}
+            start = end
+        text = json.dumps(header).encode().ljust(HEADER - 8)
+        file.seek(0)
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.flush()
+        os.fsync(file.fileno())
+
+    def _failed(self, failure: OSError) -> CodeFileError:
+        with contextlib.suppress(OSError):
+            self._partial.unlink(missing_ok=True)
+        return CodeFileError(f"can't write {self.path}: {failure.strerror or failure}; nothing is left of it")

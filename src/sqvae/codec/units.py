@@ -1,0 +1,176 @@
+"""Units of speech in a file that describes itself: sequences of codes of any lengths.
+
+The file is in the safetensors format:
+
+- ``codes``: (total,), int32, of all recordings one after the other;
+- ``lengths``: (N,), int32, how many of them each recording has;
+- ``frames`` and ``samples``: (N,), int32, how long each recording is, so that decoding gives its exact duration back;
+- ``names`` and ``speakers``: UTF-8 bytes, each ended by a zero byte; a speaker who is not known has an empty name;
+- metadata: the format, the model's fingerprint, the size of the codebook, codes a second, and samples a second.
+
+As text, a recording is a line: its name, a tab, and its codes with blanks between them.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from sqvae.codec.aside import AsideWriter, CodeFileError
+
+FORMAT = "sqvae-units-1"
+
+LONGEST = 2**31 - 1
+"""Samples that a recording may have: a day and a half at 16 kHz."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The codes of one recording."""
+
+    name: str
+    speaker: str
+    """Empty where it is not known."""
+    codes: Tensor = field(repr=False)
+    """(n,)"""
+    frames: int
+    samples: int
+
+
+class UnitWriter(AsideWriter):
+    """Writes the codes of recordings as they come, and they may come in pieces.
+
+    Within its block the file does not exist under its name; after it, it is whole.
+
+    Arguments:
+        path: of the file.
+        codebook_size: K.
+        fingerprint: of the model.
+        codes_per_second, rate: of the codes, and of the samples that are counted.
+    """
+
+    def __init__(self, path: Path, *, codebook_size: int, fingerprint: str, codes_per_second: float, rate: int) -> None:
+        super().__init__(path)
+        self._metadata = {
+            "format": FORMAT,
+            "fingerprint": fingerprint,
+            "codebook_size": str(codebook_size),
+            "codes_per_second": json.dumps(codes_per_second),
+            "rate": str(rate),
+        }
+        self._names: list[bytes] = []
+        self._speakers: list[bytes] = []
+        self._lengths: list[int] = []
+        self._frames: list[int] = []
+        self._samples: list[int] = []
+        self._pending = 0
+
+    @property
+    def written(self) -> int:
+        """How many recordings are."""
+        return len(self._names)
+
+    def add(self, codes: Tensor) -> None:  # (n,)
+        """Some codes of the present recording."""
+        self.put(codes.cpu().to(torch.int32).contiguous().numpy().tobytes())
+        self._pending += len(codes)
+
+    def end(self, name: str, speaker: str, *, frames: int, samples: int) -> None:
+        """The present recording is over, and this is what it was."""
+        if samples > LONGEST:
+            raise CodeFileError(f"{name} has {samples:,} samples, more than {LONGEST:,}: cut it into parts")
+        self._names.append(name.encode("utf-8", "surrogateescape"))
+        self._speakers.append(speaker.encode("utf-8", "surrogateescape"))
+        self._lengths.append(self._pending)
+        self._frames.append(frames)
+        self._samples.append(samples)
+        self._pending = 0
+
+    def finish(self) -> tuple[Mapping[str, str], Mapping[str, tuple[str, list[int]]]]:
+        tensors: dict[str, tuple[str, list[int]]] = {"codes": ("I32", [sum(self._lengths)])}
+        for name, values in (("lengths", self._lengths), ("frames", self._frames), ("samples", self._samples)):
+            self.put(torch.tensor(values, dtype=torch.int32).numpy().tobytes())
+            tensors[name] = ("I32", [len(values)])
+        for name, words in (("names", self._names), ("speakers", self._speakers)):
+            joined = b"".join(word + b"\0" for word in words)
+            self.put(joined)
+            tensors[name] = ("U8", [len(joined)])
+        return self._metadata, tensors
+
+
+@dataclass(frozen=True)
+class UnitFile:
+    """A file of units, opened for reading. Its codes stay on the disk until they are asked for."""
+
+    path: Path
+    fingerprint: str
+    codebook_size: int
+    codes_per_second: float
+    rate: int
+    names: list[str] = field(repr=False)
+    speakers: list[str] = field(repr=False)
+    lengths: list[int] = field(repr=False)
+    frames: list[int] = field(repr=False)
+    samples: list[int] = field(repr=False)
+
+    @classmethod
+    def open(cls, path: str | Path) -> "UnitFile":
+        """Read what the file says of itself."""
+        path = Path(path)
+        try:
+            with safe_open(path, framework="pt") as file:
+                metadata: dict[str, str] = file.metadata() or {}
+                if metadata.get("format") != FORMAT:
+                    raise CodeFileError(f"{path} is no file of units: `sqvae encode` writes them for models of speech")
+                numbers = [file.get_tensor(name).tolist() for name in ("lengths", "frames", "samples")]
+                names, speakers = (_words(file.get_tensor(name)) for name in ("names", "speakers"))
+        except FileNotFoundError:
+            raise CodeFileError(f"there is no file {path}") from None
+        except (SafetensorError, OSError) as failure:
+            raise CodeFileError(f"{path} can't be read as a file of units: {failure}") from failure
+        return cls(
+            path,
+            metadata["fingerprint"],
+            int(metadata["codebook_size"]),
+            json.loads(metadata["codes_per_second"]),
+            int(metadata["rate"]),
+            names,
+            speakers,
+            *numbers,
+        )
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def units(self) -> Iterator[Unit]:
+        """Recording by recording, in order."""
+        start = 0
+        with safe_open(self.path, framework="pt") as file:
+            codes = file.get_slice("codes")
+            for index, length in enumerate(self.lengths):
+                own = codes[start : start + length].long()
+                start += length
+                yield Unit(self.names[index], self.speakers[index], own, self.frames[index], self.samples[index])
+
+    def check_belongs_to(self, fingerprint: str) -> None:
+        """Raise if another model has written these codes: they would decode to noise."""
+        if self.fingerprint != fingerprint:
+            raise CodeFileError(
+                f"{self.path} holds units of another model: its fingerprint is {self.fingerprint}, and this model's is "
+                f"{fingerprint}. Decode with the run that encoded them, unless it was trained further since; or encode "
+                f"the recordings again"
+            )
+
+
+def units_as_text(units: Sequence[Unit] | Iterator[Unit]) -> Iterator[str]:
+    """A line for each recording: its name, a tab, and its codes with blanks between them."""
+    for unit in units:
+        yield f"{unit.name}\t{' '.join(map(str, unit.codes.tolist()))}\n"
+
+
+def _words(joined: Tensor) -> list[str]:
+    return [word.decode("utf-8", "surrogateescape") for word in bytes(joined.numpy()).split(b"\0")[:-1]]

@@ -1,0 +1,193 @@
+"""One recording: from a file, whatever its format and sample rate, to samples of one channel, and back."""
+
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import soundfile
+import soxr
+from numpy.typing import ArrayLike, NDArray
+
+EXTENSIONS = frozenset(
+    f".{ending}"
+    for endings in ("wav wave flac ogg oga opus mp3", "aiff aif aifc au snd caf w64 rf64 sph")
+    for ending in endings.split()
+)
+"""How the names of recordings end, in the formats that libsndfile reads."""
+
+_RATES = range(1_000, 1_000_001)
+"""Sample rates in Hz that a recording may have; what lies outside is a damaged header."""
+
+_WRITTEN = {".wav": "WAV", ".flac": "FLAC"}
+
+_UNRECOGNISED = 1  # libsndfile's code of the error
+
+
+class AudioError(ValueError):
+    """A recording can't be used, and why."""
+
+
+class _ForwardFile(soundfile.SoundFile):  # type: ignore[misc]
+    """A file that is read from its beginning to its end.
+
+    soundfile seeks to where it is after every read. For MP3 and Opus this is not where it was: decoders lose what they
+    carry from packet to packet, and blocks begin with a burst.
+    """
+
+    def seekable(self) -> bool:
+        return False
+
+
+def is_audio_name(name: str) -> bool:
+    """Whether a file's name ends as names of recordings do."""
+    return os.path.splitext(name)[1].lower() in EXTENSIONS
+
+
+def audio_blocks(source: Path | bytes, rate: int, seconds: float = 20.0) -> Iterator[NDArray[np.float32]]:
+    """The samples of a recording, (samples,) a block: the mean of its channels, resampled, in memory of fixed size.
+
+    Their concatenation does not depend on how long the blocks are. Samples are as the file has them, full scale being
+    1: those of a clipped recording, or beyond full scale, too.
+
+    A FLAC that was cut short is an error, because its header says how long it should be. Of other formats what is
+    there is taken: their headers may be wrong in whole files (a streamed WAV) or say nothing (MP3).
+
+    Arguments:
+        source: the file, or its bytes.
+        rate: the sample rate of the result in Hz.
+        seconds: the length of a block, roughly: the resampler holds some samples back.
+
+    Raises:
+        AudioError: if it is no recording, damaged or empty, or if samples are NaN or infinite. Blocks before the damage
+            have been given by then.
+    """
+    if rate < 1:
+        raise ValueError(f"rate must be at least 1 Hz, got {rate}")
+    if not seconds > 0:
+        raise ValueError(f"seconds must be more than 0, got {seconds}")
+    return _blocks(source, rate, seconds)
+
+
+def read_audio(source: Path | bytes, rate: int) -> NDArray[np.float32]:  # -> (samples,)
+    """All of a recording: the concatenation of its :func:`audio_blocks`; at least one sample."""
+    return np.concatenate(list(audio_blocks(source, rate)))
+
+
+def duration(source: Path | bytes) -> float:
+    """The length of a recording in seconds, by its header alone.
+
+    It is infinite if the header does not say (a streamed FLAC), and an estimate for an MP3 without a table of contents.
+    """
+    with _opened(source) as file:
+        return math.inf if _is_unknown(file.frames) else file.frames / file.samplerate
+
+
+def write_audio(path: Path, samples: ArrayLike, rate: int) -> None:  # (samples,)
+    """Write a recording of one channel and 16 bits, as WAV or FLAC by the name's ending.
+
+    Samples beyond full scale, [-1, 1], are clipped. Samples that were read from 16 bits come back exactly.
+    """
+    form = _WRITTEN.get(path.suffix.lower())
+    if form is None:
+        raise ValueError(f"{path.name} must end in {' or '.join(_WRITTEN)}, to say which format to write")
+    values = np.asarray(samples, dtype=np.float64)
+    if values.ndim != 1 or values.size == 0:
+        raise ValueError(f"samples must be (samples,) and at least one, got the shape {values.shape}")
+    if not np.isfinite(values).all():
+        raise ValueError(f"samples must be finite, got {np.count_nonzero(~np.isfinite(values)):,} that are not")
+    integers = np.rint(values * 32768).clip(-32768, 32767).astype(np.int16)
+    with path.open("wb") as file:
+        soundfile.write(file, integers, rate, format=form, subtype="PCM_16")
+
+
+def _blocks(source: Path | bytes, rate: int, seconds: float) -> Iterator[NDArray[np.float32]]:
+    given = 0
+    with _opened(source) as file:
+        resampler = None if file.samplerate == rate else soxr.ResampleStream(file.samplerate, rate, 1, quality="HQ")
+        # No more than there is: a damaged header could ask for all memory.
+        for block in _decoded(file, max(1, min(round(seconds * file.samplerate), file.frames))):
+            resampled = block if resampler is None else resampler.resample_chunk(block)
+            given += len(resampled)
+            if len(resampled):
+                yield resampled
+        if resampler is not None:
+            # What the filter still holds.
+            rest = resampler.resample_chunk(np.empty(0, np.float32), last=True)
+            given += len(rest)
+            if len(rest):
+                yield rest
+    if not given:
+        raise AudioError(f"it is so short that no sample is left at {rate:,} Hz")
+
+
+def _decoded(file: Any, length: int) -> Iterator[NDArray[np.float32]]:
+    """The mean of the channels, in blocks of a length; at least one sample."""
+    start = 0
+    while len(samples := _decode(file, length, start)):
+        _check_finite(samples, file, start)
+        start += len(samples)
+        # One channel needs no mean, and float32 could overflow in one.
+        yield samples[:, 0] if samples.shape[1] == 1 else samples.mean(1, dtype=np.float64).astype(np.float32)
+    if start == 0:
+        raise AudioError("it has no samples")
+    if file.format == "FLAC" and start < file.frames and not _is_unknown(file.frames):
+        raise AudioError(f"it is cut short: {start:,} of the {file.frames:,} samples that its header says are there")
+
+
+def _decode(file: Any, length: int, start: int) -> NDArray[np.float32]:  # -> (samples, channels)
+    try:
+        samples: NDArray[np.float32] = file.read(length, dtype="float32", always_2d=True)
+    except soundfile.LibsndfileError as failure:
+        raise AudioError(
+            f"it is damaged or cut short, at {start / file.samplerate:.1f} s or soon after: {failure.error_string}"
+        ) from failure
+    return samples
+
+
+def _check_finite(samples: NDArray[np.float32], file: Any, start: int) -> None:
+    """Raise if there are NaN or infinite samples, with the number of those that follow as well."""
+    wrong = ~np.isfinite(samples)
+    if not wrong.any():
+        return
+    first = start + int(wrong.any(1).argmax())
+    number, total = np.count_nonzero(wrong), start * samples.shape[1] + samples.size
+    while len(samples := _decode(file, len(samples), start)):
+        number, total = number + np.count_nonzero(~np.isfinite(samples)), total + samples.size
+    raise AudioError(
+        f"{number:,} of its {total:,} samples are NaN or infinite; the first is sample {first:,}, at "
+        f"{first / file.samplerate:.3f} s"
+    )
+
+
+@contextmanager
+def _opened(source: Path | bytes) -> Iterator[Any]:
+    # Opened here rather than by libsndfile, which does not take every name that a file system does.
+    with BytesIO(source) if isinstance(source, bytes) else source.open("rb") as stream:
+        if stream.seek(0, os.SEEK_END) == 0:
+            raise AudioError("the file is empty")
+        stream.seek(0)
+        with _recognised(stream) as file:
+            if file.samplerate not in _RATES:
+                raise AudioError(f"its header is damaged: it gives a sample rate of {file.samplerate:,} Hz")
+            yield file
+
+
+def _recognised(stream: Any) -> Any:
+    try:
+        return _ForwardFile(stream)
+    except soundfile.LibsndfileError as failure:
+        if failure.code == _UNRECOGNISED:
+            raise AudioError("not a recording that can be read (WAV, FLAC, OGG, MP3 and AIFF can)") from failure
+        raise AudioError(f"it is damaged or cut short: {failure.error_string}") from failure
+    except TypeError as failure:
+        # soundfile takes every name that ends in .raw for samples without a header.
+        raise AudioError("a .raw file does not say its sample rate: save it as WAV or FLAC") from failure
+
+
+def _is_unknown(frames: int) -> bool:
+    return frames >= 2**62

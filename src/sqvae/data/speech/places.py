@@ -1,0 +1,158 @@
+"""Where recordings lie: in a folder, in a zip file, or on their own. The names of all, and what opens each."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from zipfile import is_zipfile
+
+from sqvae.data.collection import File
+from sqvae.data.readers.folder import is_clutter, natural
+from sqvae.data.readers.zip_file import open_zip
+from sqvae.data.speech.audio import EXTENSIONS, is_audio_name
+from sqvae.data.wording import counted, listed, unreadable
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder, a zip file or a file, and the recordings there."""
+
+    path: Path
+    label: str
+    """What it is called: the name of a folder, or of a file without its ending."""
+    names: Sequence[str]
+    """Of the recordings: their paths below it with ``/`` between the parts, 2 before 10."""
+    others: Sequence[str]
+    """Of the files that have other endings."""
+    open: Callable[[str], Path | bytes]
+    """From the name of a recording to its file, or to its bytes."""
+    archive: File | None = None
+    """The file that holds all of them, if there is one."""
+    notes: tuple[str, ...] = ()
+    close: Callable[[], None] = _nothing
+
+    def files(self, names: Iterable[str]) -> list[File]:
+        """Everything that decides what some recordings are."""
+        return [self.archive] if self.archive else [File(name, self.path / name) for name in names]
+
+
+def find_place(path: Path) -> Place:
+    """What there is at a path that exists; to be closed in the end."""
+    if path.is_dir():
+        return _folder(path)
+    if is_zip(path):
+        return _zip(path)
+    if is_audio_name(path.name):
+        return Place(path.parent, path.stem, [path.name], [], path.parent.joinpath)
+    packed = "; unpack it, and pass the folder" if ".tar" in path.suffixes or path.suffix == ".tgz" else ""
+    raise ValueError(
+        f"{path} is neither a folder, nor a zip file, nor a recording, whose name ends in "
+        f"{', '.join(sorted(EXTENSIONS))}{packed}"
+    )
+
+
+def is_zip(path: Path) -> bool:
+    """Whether a path is that of a zip file."""
+    return path.is_file() and (path.suffix.lower() == ".zip" or (not path.suffix and is_zipfile(path)))
+
+
+def _folder(path: Path) -> Place:
+    names: list[str] = []
+    closed: list[str] = []
+    for folder, files in walk(path, closed.append):
+        names += [folder + file for file in files]
+    recordings, others = _sorted(names)
+    if not recordings:
+        archives = [name for name in others if name.lower().endswith(".zip")]
+        if len(archives) == 1:
+            return _zip(path / archives[0])
+        raise ValueError(_none(path, others))
+    notes = (f"{unreadable(len(closed), 'folder')}: {listed(closed, 3)}",) if closed else ()
+    return Place(path, path.resolve().name, recordings, others, path.joinpath, notes=notes)
+
+
+def _zip(path: Path) -> Place:
+    archive = open_zip(path)
+    try:
+        # A name may be there twice; the later entry is the one that is read.
+        names = dict.fromkeys(entry.filename for entry in archive.infolist() if not entry.is_dir())
+        recordings, others = _sorted(names)
+        if not recordings:
+            raise ValueError(_none(path, others))
+    except BaseException:
+        archive.close()
+        raise
+    return Place(path, path.stem, recordings, others, archive.read, File(path.name, path), close=archive.close)
+
+
+def _sorted(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Recordings, and other files."""
+    kinds: tuple[list[str], list[str]] = ([], [])
+    for name in names:
+        if not is_clutter(name):
+            kinds[is_audio_name(name)].append(name)
+    return sorted(kinds[True], key=natural), sorted(kinds[False], key=natural)
+
+
+def _none(path: Path, others: Sequence[str]) -> str:
+    kinds = Counter(PurePosixPath(name).suffix.lower() or "without an extension" for name in others)
+    found = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common(5))
+    return (
+        f"no recordings in {path}: found {counted(len(others), 'file')}{f' ({found})' if found else ''}. "
+        f"The names of recordings end in {', '.join(sorted(EXTENSIONS))}"
+    )
+
+
+def walk(path: Path, on_closed: Callable[[str], None]) -> Iterator[tuple[str, Iterator[str]]]:
+    """Each folder, itself and below, with the names of its ordinary files, which are looked up as they are asked for.
+
+    A folder's name ends in ``/``, that of the uppermost is empty. Hidden ones, and those of operating systems, are left
+    out, and so is what a link leads to that holds the link itself.
+
+    Arguments:
+        path: of a folder that can be read.
+        on_closed: called with each folder further down that can't.
+    """
+    above: frozenset[tuple[int, int]] = frozenset()
+    pending = [("", above)]
+    while pending:
+        prefix, above = pending.pop()
+        try:
+            here = os.stat(path / prefix)
+            within = above | {(here.st_dev, here.st_ino)}
+            with os.scandir(path / prefix) as reading:
+                folders: list[str] = []
+                files = _files(reading, within, folders)
+                yield prefix, files
+                for _ in files:  # those that weren't asked for
+                    pass
+        except OSError:
+            if not prefix:
+                raise
+            on_closed(prefix)
+            continue
+        pending += [(f"{prefix}{name}/", within) for name in sorted(folders, key=natural, reverse=True)]
+
+
+def _files(
+    entries: Iterable[os.DirEntry[str]], within: frozenset[tuple[int, int]], folders: list[str]
+) -> Iterator[str]:
+    for entry in entries:
+        if is_clutter(entry.name):
+            continue
+        with suppress(OSError):  # of a link that leads to itself
+            if entry.is_dir():
+                target = os.stat(entry.path)
+                if (target.st_dev, target.st_ino) not in within:
+                    folders.append(entry.name)
+                continue
+            if not entry.is_file() and not entry.is_symlink():
+                continue  # a pipe would be waited on for ever
+        # A link that leads nowhere is named among the skipped.
+        yield entry.name

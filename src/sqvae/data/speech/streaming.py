@@ -1,0 +1,66 @@
+"""Recordings to encode: read once, in order, one ahead, and not kept."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from sqvae.data.collection import Skipped
+from sqvae.data.sources import prefixes
+from sqvae.data.speech.audio import is_audio_name
+from sqvae.data.speech.hearing import Heard, hear
+from sqvae.data.speech.log_mel import LogMel
+from sqvae.data.speech.recordings import Recording, UnreadableRecordingError
+from sqvae.data.speech.sources import is_speech_name, opened_speech
+
+
+def stream_speech(
+    inputs: Sequence[str | Path],
+    features: LogMel,
+    *,
+    strict: bool = False,
+    on_skip: Callable[[Skipped], None],
+) -> Iterator[Heard]:
+    """All recordings of the inputs that can be read, in order.
+
+    A recording's name is its path from the folder that all inputs have in common, so that no two have the same; from
+    the input itself if there is one. The sets of an input that has sets follow each other: train, validation, test,
+    others.
+
+    Arguments:
+        inputs: whatever :func:`sqvae.data.speech.load_speech` takes.
+        features: how recordings become frames.
+        strict: raise for the first recording that can't be read.
+        on_skip: called with each recording that can't be read, if not strict.
+    """
+    for source, prefix in zip(inputs, prefixes(inputs, is_speech_name, is_audio_name), strict=True):
+        with opened_speech(source) as found:
+            recordings = [one for _, members in found.speech.in_order() for one in members]
+            for outcome in _one_ahead(recordings, features):
+                named = outcome.renamed(prefix + outcome.name)
+                if isinstance(named, Heard):
+                    yield named
+                elif strict:
+                    raise UnreadableRecordingError(named)
+                else:
+                    on_skip(named)
+
+
+def count_speech(inputs: Sequence[str | Path]) -> int:
+    """How many recordings :func:`stream_speech` will try to read. Looks at names only."""
+    total = 0
+    for source in inputs:
+        with opened_speech(source) as found:
+            total += sum(len(recordings) for _, recordings in found.speech.in_order())
+    return total
+
+
+def _one_ahead(recordings: Sequence[Recording], features: LogMel) -> Iterator[Heard | Skipped]:
+    # Left only when the thread is done, so before the archive that it reads is closed.
+    with ThreadPoolExecutor(1, thread_name_prefix="sqvae-speech") as pool:
+        ahead: Future[Heard | Skipped] | None = None
+        for recording in recordings:
+            now, ahead = ahead, pool.submit(hear, recording, features)
+            if now is not None:
+                yield now.result()
+        if ahead is not None:
+            yield ahead.result()

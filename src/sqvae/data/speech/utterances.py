@@ -1,0 +1,152 @@
+"""Utterances as log-mel frames, in a file that is mapped into memory."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sqvae.data.collection import Skipped
+from sqvae.data.speech.log_mel import LogMel
+
+_AT_ONCE = 16_384
+"""Frames that are looked at together."""
+
+_LEAST_VARIED = 1e-6
+"""The least standard deviation, for a mean of 1, that is more than the rounding of equal numbers."""
+
+
+class Utterance(NamedTuple):
+    """One row of the table of a set."""
+
+    name: str
+    file_id: str
+    speaker: str
+    start: int
+    """Its first frame in the file."""
+    frames: int
+    samples: int
+
+
+class Utterances:
+    """Utterances of any lengths, in a file that is mapped into memory, so that they may be more than memory holds.
+
+    Arguments:
+        file: float32 (frames of all utterances, mels) in dB, as .npy.
+        rows: the utterances, and where in the file each lies.
+        skipped: recordings that are missing here because they could not be read.
+    """
+
+    def __init__(self, file: Path, rows: Sequence[Utterance], skipped: tuple[Skipped, ...] = ()) -> None:
+        self.skipped = skipped
+        self.names = tuple(row.name for row in rows)
+        """One for each utterance: its path in the source."""
+        self.file_ids = tuple(row.file_id for row in rows)
+        """What lists of ABX items call them."""
+        self.speakers = tuple(row.speaker for row in rows)
+        """Who speaks."""
+        self.lengths = torch.tensor([row.frames for row in rows], dtype=torch.int64)
+        """(N,): how many frames each has."""
+        self.samples = torch.tensor([row.samples for row in rows], dtype=torch.int64)
+        """(N,): how many samples each has, at the rate of the features."""
+        self._starts = torch.tensor([row.start for row in rows], dtype=torch.int64)
+        self._file = file
+        self._frames = _map(file)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def mels(self) -> int:
+        """The number of bands."""
+        return int(self._frames.shape[1])
+
+    def frames(self, index: int) -> Tensor:  # -> (T, mels)
+        """All frames of an utterance, in dB, in a tensor of their own."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"index {index} is out of range: there are {len(self)} utterances")
+        start, length = int(self._starts[index]), int(self.lengths[index])
+        return torch.from_numpy(np.array(self._frames[start : start + length]))
+
+    def at(self, indices: Tensor, places: Tensor) -> Tensor:  # (B,), (B, L) -> (B, L, mels)
+        """Some frames of some utterances, in dB.
+
+        Arguments:
+            indices: which utterances.
+            places: which frames of each, from 0.
+        """
+        if ((indices < 0) | (indices >= len(self))).any():
+            raise IndexError(f"indices must be 0 ... {len(self) - 1}, got {indices.tolist()}")
+        if ((places < 0) | (places >= self.lengths[indices].unsqueeze(1))).any():
+            raise IndexError("places must be frames of their utterances, from 0 to one less than its length")
+        rows = self._starts[indices].unsqueeze(1) + places
+        return torch.from_numpy(np.array(self._frames[rows.numpy()]))
+
+    def statistics(self) -> tuple[Tensor, Tensor]:  # (mels,), (mels,)
+        """The mean and the standard deviation of each dimension over all frames, in dB.
+
+        The deviation of a dimension that does not vary is given as 1, so that one may divide by it.
+        """
+        number = 0
+        mean = squares = np.zeros(self.mels)
+        for block in self._blocks():
+            # Means and sums of squares of two groups, put together: exact for any number of frames, unlike plain sums.
+            share = len(block) / (number + len(block))
+            away = block.mean(0) - mean
+            squares = squares + np.square(block - block.mean(0)).sum(0) + np.square(away) * number * share
+            mean = mean + away * share
+            number += len(block)
+        deviation = np.sqrt(squares / max(number, 1))
+        deviation[deviation <= _LEAST_VARIED * np.maximum(1, np.abs(mean))] = 1
+        return torch.from_numpy(mean).float(), torch.from_numpy(deviation).float()
+
+    def _blocks(self) -> Iterator[NDArray[np.float64]]:
+        """All frames in float64, (up to a fixed number, mels) at a time; utterances that lie side by side together."""
+        begin = end = 0
+        for start, length in sorted(zip(self._starts.tolist(), self.lengths.tolist(), strict=True)):
+            if start != end:
+                yield from self._cut(begin, end)
+                begin = start
+            end = start + length
+        yield from self._cut(begin, end)
+
+    def _cut(self, begin: int, end: int) -> Iterator[NDArray[np.float64]]:
+        for start in range(begin, end, _AT_ONCE):
+            yield self._frames[start : min(start + _AT_ONCE, end)].astype(np.float64)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} with {int(self.lengths.sum()):,} frames of {self.mels})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The mapping would travel to another process as all of its bytes.
+        return {name: value for name, value in self.__dict__.items() if name != "_frames"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._frames = _map(self._file)
+
+
+@dataclass(frozen=True)
+class SpeechSets:
+    """What to train on, to validate on and to test on."""
+
+    train: Utterances
+    validation: Utterances
+    test: Utterances
+    features: LogMel
+    """How recordings became frames."""
+    speakers: tuple[str, ...]
+    """Those of the training set, sorted."""
+    key: str
+    """Of the recordings' content and the features: equal only for equal frames."""
+    notes: tuple[str, ...]
+    """What was decided and what was left out, in sentences for the person who asked."""
+
+
+def _map(file: Path) -> NDArray[np.float32]:
+    frames: NDArray[np.float32] = np.load(file, mmap_mode="r", allow_pickle=False)
+    return frames

@@ -1,0 +1,71 @@
+"""An experiment with its data, of whatever kind: what a run needs, and what judges it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from torch import nn
+
+from sqvae.data import Progress
+from sqvae.experiment.configuration import Experiment
+from sqvae.experiment.observation import Evaluation
+from sqvae.experiment.pretrained import describe
+from sqvae.training import Examples, Task
+
+Announce: TypeAlias = Callable[[str], None]
+"""Takes sentences about the data."""
+
+SETS = ("train", "validation", "test")
+
+
+class Prepared(ABC):
+    """An experiment with its data: nothing left open. To add a kind: a file like `pictures.py`, a line in `run.py`."""
+
+    experiment: Experiment
+
+    @property
+    @abstractmethod
+    def noun(self) -> str:
+        """What one example is called."""
+
+    @property
+    @abstractmethod
+    def key(self) -> str:
+        """Equal only for equal data."""
+
+    @property
+    @abstractmethod
+    def examples(self) -> Examples:
+        """What is trained on."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> dict[str, int]:
+        """How many examples there are in each set."""
+
+    @abstractmethod
+    def part(self, split: str) -> Any:
+        """One of the sets by name."""
+
+    @abstractmethod
+    def new_model(self) -> nn.Module:
+        """The untrained model, with the weights that the experiment's seed gives."""
+
+    @abstractmethod
+    def task(self, model: Any) -> Task:
+        """What the training loop leaves to the kind of data."""
+
+    @abstractmethod
+    def evaluate(self, model: Any, split: str, *, batch_size: int, progress: Progress | None = None) -> Evaluation:
+        """Measure a model on one of the sets, in every detail."""
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What is stored with every checkpoint."""
+        return {**describe(self.experiment), "data_key": self.key}
+
+
+def settled_source(source: str, names: Any) -> str:
+    """A source as a run remembers it: a name as it is, a path in full."""
+    return source if source in names or not Path(source).exists() else str(Path(source).resolve())

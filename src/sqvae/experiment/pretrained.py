@@ -1,0 +1,137 @@
+"""Trained models with all that is needed to use them, in folders and on the hub."""
+
+import time
+from abc import ABC
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+
+from sqvae import __version__
+from sqvae.experiment.configuration import Experiment
+from sqvae.experiment.observation import codebook_size_of
+from sqvae.experiment.settings import from_json, to_json
+from sqvae.training import Checkpoint, CheckpointError, RunFolder, fingerprint, read_checkpoint, write_checkpoint
+
+FORMAT = 1
+
+Model = TypeVar("Model", bound=nn.Module)
+
+
+@dataclass(frozen=True)
+class Pretrained(ABC):
+    """A model, the configuration it was trained by, and what its codes are marked with."""
+
+    model: Any
+    experiment: Experiment
+    fingerprint: str
+    """What codes of this model are marked with: equal only for equal weights."""
+
+    @property
+    def codebook_size(self) -> int:
+        """The number of codes."""
+        size = codebook_size_of(self.model)
+        if not size:
+            raise ValueError(
+                f"a model with the quantizer {self.experiment.quantizer.name} has a continuous latent, and no codes"
+            )
+        return size
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        device: torch.device = next(self.model.parameters()).device
+        return device
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write configuration and weights to a folder, as hubs want them. Where the data lay is nobody's business."""
+        data = replace(self.experiment.data, source=Path(self.experiment.data.source).name)
+        config = describe(replace(self.experiment, data=data))
+        write_checkpoint(Path(folder), Checkpoint(config, self.model.state_dict()))
+
+    def push_to_hub(self, repository: str, *, private: bool = False, token: str | None = None, **commit: Any) -> str:
+        """Upload configuration and weights to the Hugging Face hub, and return the address.
+
+        Arguments:
+            repository: OWNER/NAME; it is created where there is none.
+            commit: passed on to ``HfApi.upload_folder``: commit_message, revision...
+        """
+        import tempfile
+
+        from huggingface_hub import HfApi
+
+        hub = HfApi(token=token)
+        repository = hub.create_repo(repository, private=private, exist_ok=True).repo_id
+        with tempfile.TemporaryDirectory() as folder:
+            self.save_pretrained(Path(folder) / "model")
+            return str(hub.upload_folder(repo_id=repository, folder_path=Path(folder) / "model", **commit))
+
+
+def describe(experiment: Experiment) -> dict[str, Any]:
+    """What `config.json` holds."""
+    return {"format": FORMAT, "sqvae": __version__, "experiment": to_json(experiment)}
+
+
+def experiment_from(config: Mapping[str, Any], where: str | Path) -> Experiment:
+    """The experiment that a `config.json` describes."""
+    if config.get("format") != FORMAT or "experiment" not in config:
+        raise CheckpointError(
+            f"{where} has the format {config.get('format')!r}, and this version of sqvae ({__version__}) reads "
+            f"{FORMAT}; it was written by sqvae {config.get('sqvae', 'of an unknown version')}"
+        )
+    return from_json(Experiment, config["experiment"])
+
+
+def read(name: str | Path, download: Mapping[str, Any]) -> tuple[Checkpoint, Experiment]:
+    """The checkpoint of a run (its best), of a folder, or of a model of the Hugging Face hub, and its experiment."""
+    try:
+        checkpoint = read_checkpoint(_find(name, download))
+    except CheckpointError:  # a run in progress may just be replacing it
+        time.sleep(0.2)
+        checkpoint = read_checkpoint(_find(name, download))
+    return checkpoint, experiment_from(checkpoint.config, name)
+
+
+def with_weights(
+    model: Model, checkpoint: Checkpoint, name: str | Path, device: str | torch.device | None
+) -> tuple[Model, str]:
+    """A model with a checkpoint's weights, on a device and in ``eval()``; and its fingerprint."""
+    try:
+        model.load_state_dict(dict(checkpoint.weights))
+    except RuntimeError as failure:
+        raise CheckpointError(f"the weights of {name} don't fit its configuration: {failure}") from failure
+    mark = fingerprint(model.state_dict())
+    return model.to(_choose_device(device), memory_format=torch.channels_last).eval(), mark  # type: ignore[call-overload]
+
+
+def _find(name: str | Path, download: Mapping[str, Any]) -> Path:
+    path = Path(name)
+    if (path / "model.safetensors").exists():
+        return path
+    if path.exists():
+        return RunFolder(path).usable()
+    parts = str(name).split("/")
+    if len(parts) == 2 and all(parts) and not str(name).startswith((".", "~")):
+        return _download(str(name), download)
+    raise CheckpointError(
+        f"there is no run {name}: give the folder that `sqvae train` has written, or OWNER/NAME on the hub"
+    )
+
+
+def _download(name: str, options: Mapping[str, Any]) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(name, **options))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as failure:
+        raise CheckpointError(f"{name} is no folder here, and can't be had from the hub: {failure}") from failure
+
+
+def _choose_device(device: str | torch.device | None) -> torch.device:
+    if device is not None:
+        return torch.device(device)
+    return torch.accelerator.current_accelerator() or torch.device("cpu")

@@ -1,0 +1,120 @@
+"""How well the units of a model tell phones apart: the ABX test on what it makes of recordings."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from sqvae.data import Progress, Skipped
+from sqvae.data.speech import MADE_UP, SPEECH_SETS, folder_of_speech, made_up_items, stream_speech
+from sqvae.experiment.speech_tokenizer import SpeechTokenizer
+from sqvae.metrics import AbxResult, Item, abx, read_items
+from sqvae.networks.speech import STRIDE
+
+MODES = ("within", "across")
+
+
+@dataclass(frozen=True)
+class Representation:
+    """One of the things that a model makes of an utterance."""
+
+    description: str
+    of: Callable[[SpeechTokenizer, Tensor], Tensor]
+    """(T, mels) -> (n, d), or (n,) for codes."""
+    distance: str
+    stride: int = STRIDE
+    """Frames that one row stands for."""
+
+
+REPRESENTATIONS: Mapping[str, Representation] = {
+    "vectors": Representation(
+        "the codes' vectors",
+        lambda tokenizer, frames: tokenizer.vectors(tokenizer.encode_frames([frames])[0]),
+        "cosine",
+    ),
+    "codes": Representation(
+        "the codes themselves, equal or not",
+        lambda tokenizer, frames: tokenizer.encode_frames([frames])[0],
+        "identical",
+    ),
+    "encodings": Representation(
+        "encodings before quantization", lambda tokenizer, frames: tokenizer.encodings([frames])[0], "cosine"
+    ),
+    "frames": Representation("log-mel frames", lambda tokenizer, frames: frames, "cosine", stride=1),
+}
+"""What can be tested, by name."""
+
+
+def abx_of(
+    tokenizer: SpeechTokenizer,
+    items: Sequence[Item],
+    sources: Sequence[str | Path],
+    *,
+    representations: Sequence[str] = tuple(REPRESENTATIONS),
+    modes: Sequence[str] = MODES,
+    on_skip: Callable[[Skipped], None] = lambda skipped: None,
+    progress: Progress | None = None,
+) -> dict[tuple[str, str], AbxResult]:
+    """ABX tests of what a model makes of recordings, by mode and representation.
+
+    Arguments:
+        items: what is compared: see :func:`sqvae.metrics.read_items`.
+        sources: where the recordings are that the items are from.
+        on_skip: called with each recording that can't be read.
+        progress: called with what is being done, how many recordings are done and how many there are.
+    """
+    wanted = {item.file for item in items}
+    found: dict[str, dict[str, Tensor]] = {name: {} for name in representations}
+    for heard in stream_speech(sources, tokenizer.features, on_skip=on_skip):
+        if heard.file_id in wanted:
+            frames = heard.frames()
+            for name in representations:
+                found[name][heard.file_id] = REPRESENTATIONS[name].of(tokenizer, frames).cpu()
+            if progress is not None:
+                progress("encoding", len(next(iter(found.values()))), len(wanted))
+    seconds = tokenizer.features.seconds_per_frame
+    results = {}
+    for name in representations:
+        form = REPRESENTATIONS[name]
+        for mode in modes:
+            results[mode, name] = abx(
+                items,
+                {file: rows.numpy() for file, rows in found[name].items()},
+                shift=form.stride * seconds,
+                start=(form.stride - 1) / 2 * seconds,  # the middle of the frames that a row stands for
+                mode=mode,  # type: ignore[arg-type]
+                distance=form.distance,
+            )
+    return results
+
+
+def abx_measures(tokenizer: SpeechTokenizer, source: str, progress: Progress | None = None) -> dict[str, float]:
+    """The errors of all tests on recordings that have a list of items beside them: `abx_across_codes` and so on.
+
+    Arguments:
+        source: a folder, or the name of a set.
+    """
+    results = abx_of(tokenizer, items_of(source), [source], progress=progress)
+    return {f"abx_{mode}_{name}": result.error for (mode, name), result in results.items()}
+
+
+def items_of(source: str) -> list[Item]:
+    """The items of recordings that have a list of them beside them.
+
+    Arguments:
+        source: a folder, or the name of a set.
+    """
+    return [Item(*item) for item in made_up_items()] if source == MADE_UP else read_items(find_items(source))
+
+
+def find_items(source: str) -> Path:
+    """The list of items in a folder of recordings; of triphones, where there are several lists."""
+    folder = folder_of_speech(source) if source in SPEECH_SETS else Path(source)
+    lists = sorted([*folder.rglob("*.item"), *folder.rglob("*.item.gz")], key=lambda path: path.name)
+    preferred = [path for path in lists if "triphone" in path.name] or lists
+    if not preferred:
+        raise FileNotFoundError(
+            f"{folder} holds no list of ABX items: a file whose name ends in .item, in the format of ZeroSpeech"
+        )
+    return preferred[0]

@@ -1,0 +1,176 @@
+"""A trained model of speech, ready for use: recordings to units, and back to frames and to sound."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sqvae.data.speech import LogMel, griffin_lim
+from sqvae.experiment.assembly import build_speech_model, features_of
+from sqvae.experiment.configuration import ConfigurationError, Experiment, nearest
+from sqvae.experiment.pretrained import Pretrained, read, with_weights
+from sqvae.models import Speech, SpeechModel, padded
+from sqvae.networks import without_batch_norm
+from sqvae.networks.speech import STRIDE
+from sqvae.training import CheckpointError
+
+REACH = 8
+"""Encodings on either side that one depends on, and a few more."""
+
+CHUNK = 2048
+"""Encodings that are made at a time of a long recording."""
+
+
+@dataclass(frozen=True)
+class SpeechTokenizer(Pretrained):
+    """A model of speech with all that is needed to use it. :func:`sqvae.load` makes one."""
+
+    model: SpeechModel
+    _fast: SpeechModel = field(init=False, repr=False)
+    """The same model with its normalisations worked into its convolutions: what frames and codes go through."""
+
+    def __post_init__(self) -> None:
+        model = self.model
+        encoder: Any = without_batch_norm(model.encoder)
+        fast = SpeechModel(
+            encoder, model.quantizer, model.decoder, model.likelihood, offset=model.offset, scale=model.scale
+        )
+        object.__setattr__(self, "_fast", fast.to(self.device).eval())
+
+    @property
+    def features(self) -> LogMel:
+        """How recordings become frames."""
+        return features_of(self.experiment)
+
+    @property
+    def speakers(self) -> tuple[str, ...]:
+        """Those whose voices it knows."""
+        return self.experiment.speech.speakers or ()
+
+    @property
+    def codes_per_second(self) -> float:
+        """Two frames to a code."""
+        return self.features.rate / self.features.shift / STRIDE
+
+    def speaker(self, name: str) -> int:
+        """The number of a speaker."""
+        if name not in self.speakers:
+            shown = ", ".join(self.speakers[:20]) + (", ..." if len(self.speakers) > 20 else "")
+            raise ConfigurationError(
+                f"this model does not know the speaker {name!r}{nearest(name, self.speakers)}; it knows {shown}"
+            )
+        return self.speakers.index(name)
+
+    def encode(self, recordings: Sequence[Tensor | NDArray[np.float32]]) -> list[Tensor]:  # (samples,) -> (n,), each
+        """The likeliest codes of recordings, mono, at the rate of the features: ``sqvae.data.speech.read_audio``."""
+        return self.encode_frames([self.features(samples) for samples in recordings])
+
+    def encode_frames(self, utterances: Sequence[Tensor]) -> list[Tensor]:  # (T, mels) -> (n,), each: n = ceil(T / 2)
+        """The likeliest codes of utterances of any lengths; together or one by one, they are the same."""
+        _ = self.codebook_size
+        with torch.inference_mode():
+            codes = self._fast.encode(self._batch(utterances))
+        return self._apart(codes, utterances)
+
+    def encodings(self, utterances: Sequence[Tensor]) -> list[Tensor]:  # (T, mels) -> (n, dim), each
+        """The same before quantization."""
+        with torch.inference_mode():
+            encodings = self._fast.encodings(self._batch(utterances))
+        return self._apart(encodings, utterances)
+
+    def encode_pieces(self, pieces: Iterable[Tensor]) -> Iterator[Tensor]:  # (T, mels), ... -> (n,), ...
+        """The codes of one long recording whose frames come piece by piece, in flat memory: as if it came at once."""
+        for frames, first, last in _overlapping(pieces):
+            codes = self.encode_frames([frames])[0]
+            yield codes[first : len(codes) if last is None else last]
+
+    def vectors(self, codes: Tensor) -> Tensor:  # (n,) -> (n, dim)
+        """What codes stand for."""
+        with torch.inference_mode():
+            return self.model.quantizer.decode(codes.to(self.device), channel_first=False)
+
+    def decode(
+        self, codes: Sequence[Tensor], speakers: Sequence[str], lengths: Sequence[int] | None = None
+    ) -> list[Tensor]:  # (n,) -> (T, mels), each
+        """The frames, in dB, that codes stand for in speakers' voices.
+
+        Arguments:
+            speakers: one for each utterance.
+            lengths: the number of frames of each; None: two for each code.
+        """
+        frames = [STRIDE * len(one) for one in codes] if lengths is None else list(lengths)
+        for one, length in zip(codes, frames, strict=True):
+            if not 0 <= STRIDE * len(one) - length < STRIDE:
+                raise ValueError(f"{len(one)} codes stand for {STRIDE * len(one)} frames, or one less; not {length}")
+        who = torch.tensor([self.speaker(name) for name in speakers], device=self.device)
+        batch = torch.nn.utils.rnn.pad_sequence([one.long() for one in codes], batch_first=True).to(self.device)
+        with torch.inference_mode():
+            decoded = self._fast.decode(batch, who, torch.tensor(frames, device=self.device))
+        return [rows[:length].cpu() for rows, length in zip(decoded, frames, strict=True)]
+
+    def sound(self, frames: Tensor, *, samples: int | None = None, seed: int = 0) -> Tensor:  # (T, mels) -> (samples,)
+        """Sound for frames by the method of Griffin and Lim. A neural vocoder sounds better."""
+        return griffin_lim(frames, self.features, samples=samples, seed=seed)
+
+    @classmethod
+    def from_pretrained(
+        cls, name: str | Path, *, device: str | torch.device | None = None, **download: Any
+    ) -> "SpeechTokenizer":
+        """A tokenizer from a run, a checkpoint's folder, or a model of the hub: see `Tokenizer.from_pretrained`."""
+        return load_speech_tokenizer(name, device=device, **download)
+
+    def _batch(self, utterances: Sequence[Tensor]) -> Speech:
+        for frames in utterances:
+            if frames.ndim != 2 or frames.shape[1] != self.features.mels or not len(frames):
+                raise ValueError(
+                    f"utterances must be (frames, {self.features.mels}), with at least one frame; got shape "
+                    f"{tuple(frames.shape)}"
+                )
+        nobody = torch.zeros(len(utterances), dtype=torch.int64, device=self.device)
+        return padded([frames.to(self.device) for frames in utterances], nobody)
+
+    def _apart(self, rows: Tensor, utterances: Sequence[Tensor]) -> list[Tensor]:
+        return [row[: -(-len(frames) // STRIDE)].cpu() for row, frames in zip(rows, utterances, strict=True)]
+
+
+def _overlapping(pieces: Iterable[Tensor]) -> Iterator[tuple[Tensor, int, int | None]]:
+    """Frames in chunks that overlap by what an encoding depends on.
+
+    With each come the first of its encodings that is to be kept, and the first after those; None: all to its end.
+    """
+    waiting: list[Tensor] = []
+    number, first = 0, 0
+    for piece in pieces:
+        waiting.append(piece)
+        number += len(piece)
+        if number >= STRIDE * (CHUNK + 2 * REACH):
+            frames = torch.cat(waiting)
+            # Beyond the last but REACH, an encoding would take the chunk's end for the recording's.
+            last = len(frames) // STRIDE - REACH
+            yield frames, first, last
+            waiting = [frames[STRIDE * (last - REACH) :]]
+            number, first = len(waiting[0]), REACH
+    if number:
+        yield torch.cat(waiting), first, None
+
+
+def load_speech_tokenizer(
+    name: str | Path, *, device: str | torch.device | None = None, **download: Any
+) -> SpeechTokenizer:
+    """A tokenizer of speech: see :func:`sqvae.load`."""
+    checkpoint, experiment = read(name, download)
+    if experiment.data.kind != "speech":
+        raise CheckpointError(f"{name} is a model of {experiment.data.kind}, and not of speech")
+    model = build_speech_model(experiment)
+    model, mark = with_weights(model, checkpoint, name, device)
+    return SpeechTokenizer(model, experiment, mark)
+
+
+def untrained_speech_tokenizer(experiment: Experiment) -> SpeechTokenizer:
+    """A tokenizer whose model has not begun to train."""
+    return SpeechTokenizer(build_speech_model(experiment), experiment, "")

@@ -1,0 +1,145 @@
+"""A model of speech: log-mel frames of any number, codes for every two of them, and a voice to speak them with."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from sqvae.likelihoods import Fit, Likelihood
+from sqvae.models.autoencoder import Objective, encodings_of, evaluating
+from sqvae.networks.speech import CONTEXT, STRIDE, SpeechDecoder, SpeechEncoder, within
+from sqvae.quantizers import Quantizer
+
+
+class Speech(NamedTuple):
+    """A batch of utterances, or of crops from them, with the frames around each that the encoder sees besides."""
+
+    frames: Tensor
+    """(batch, 2n + 2, mels), in dB: of each its own frames, after one before them, and anything beyond its end."""
+    speakers: Tensor
+    """(batch,): who speaks."""
+    lengths: Tensor | None = None
+    """(batch,): how many frames are each one's own; None: all 2n, of every one."""
+
+
+def padded(utterances: Sequence[Tensor], speakers: Tensor) -> Speech:  # (T_i, mels) each, (batch,)
+    """Whole utterances of different lengths as one batch: the first and the last frame of each once more, as context.
+
+    Where a length is odd, the last encoding stands for the last frame and that repetition.
+    """
+    longest = max(_even(len(frames)) for frames in utterances)
+    rows = [
+        pad(_with_context(frames), (0, 0, 0, longest - _even(len(frames))))  # zeros, which no one's own frames meet
+        for frames in utterances
+    ]
+    lengths = torch.tensor([len(frames) for frames in utterances], device=rows[0].device)
+    return Speech(torch.stack(rows), speakers, lengths)
+
+
+def _even(length: int) -> int:
+    return -(-length // STRIDE) * STRIDE
+
+
+def _with_context(frames: Tensor) -> Tensor:  # (T, mels) -> (2n + 2, mels)
+    after = CONTEXT + _even(len(frames)) - len(frames)
+    return torch.cat((frames[:1].expand(CONTEXT, -1), frames, frames[-1:].expand(after, -1)))
+
+
+class SpeechModel(nn.Module):
+    r"""SQ-VAE on log-mel frames, conditioned on the speaker.
+
+    .. math:: \mathcal L = -\log p_\theta(x \mid Z_q, s) + \mathcal R_\varphi(Z, Z_q) - H(\hat P_\varphi(Z_q \mid Z))
+
+    Frames come in dB. The networks see, and the likelihood compares, :math:`(x - m) / a` of each mel dimension:
+    standardised, or on a scale that is given.
+
+    Arguments:
+        encoder: frames (batch, mels, 2n + 2) to encodings (batch, dim, n); with log-variances for quantizers that need
+            them.
+        quantizer: one of :data:`sqvae.quantizers.QUANTIZERS`, with ``channel_first=True``.
+        decoder: codes' vectors and speakers to frames, (batch, 2n, mels).
+        likelihood: of the frames.
+        offset: (mels,), m: in dB.
+        scale: (mels,), a: in dB.
+    """
+
+    offset: Tensor
+    scale: Tensor
+
+    def __init__(
+        self,
+        encoder: SpeechEncoder,
+        quantizer: Quantizer,
+        decoder: SpeechDecoder,
+        likelihood: Likelihood,
+        *,
+        offset: Tensor,
+        scale: Tensor,
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.quantizer = quantizer
+        self.decoder = decoder
+        self.likelihood = likelihood
+        self.register_buffer("offset", offset.float().clone())
+        self.register_buffer("scale", scale.float().clone())
+
+    def forward(self, x: Speech, temperature: float | Tensor = 1.0, *, sample: bool = False) -> Objective:
+        """Encode, quantize, decode, and compare with the frames.
+
+        Arguments:
+            temperature: of the quantizer's relaxation.
+            sample: in ``eval()``, draw from the posterior rather than take its mode.
+        """
+        frames = self._normalised(x.frames)
+        positions = self._positions(x.lengths)
+        z, log_variance = encodings_of(self.encoder(frames.mT, positions), self.quantizer)
+        mask = None if positions is None else within(positions, z.shape[-1])
+        quantized = self.quantizer(z, temperature, log_variance=log_variance, mask=mask, sample=sample)
+        output = self.decoder(quantized.z_q, x.speakers, positions)
+        # Frames are the samples of the likelihood, so that utterances of all lengths share one variance.
+        rows, own = self.own_frames(output, x.lengths), self.own_frames(frames[:, CONTEXT:-CONTEXT], x.lengths)
+        each, number = self.likelihood(rows, own), len(rows) / len(output)
+        fit = Fit(number * each.loss, number * each.log_likelihood, variance=each.variance)
+        return Objective(output, fit, quantized, own.numel() / len(output))
+
+    def own_frames(self, frames: Tensor, lengths: Tensor | None) -> Tensor:  # (batch, 2n, mels), (batch,) -> (F, mels)
+        """The frames that are the utterances' own, one after the other."""
+        return frames.flatten(0, 1) if lengths is None else frames[within(lengths, frames.shape[1])]
+
+    @torch.no_grad()
+    def encode(self, x: Speech) -> Tensor:  # -> (batch, n)
+        """The likeliest codes, as in ``eval()``; beyond the end of an utterance they mean nothing."""
+        with evaluating(self):
+            z, log_variance = self._encodings(x)
+            return self.quantizer.encode(z, log_variance=log_variance)
+
+    @torch.no_grad()
+    def encodings(self, x: Speech) -> Tensor:  # -> (batch, n, dim)
+        """What the codes are chosen by: continuous, before quantization, as in ``eval()``."""
+        with evaluating(self):
+            return self._encodings(x)[0].mT
+
+    @torch.no_grad()
+    def decode(self, codes: Tensor, speakers: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """(batch, n), (batch,), (batch,) -> (batch, 2n, mels): the likeliest frames in dB, as in ``eval()``.
+
+        Arguments:
+            lengths: how many frames are each utterance's own; None: all.
+        """
+        with evaluating(self):
+            output = self.decoder(self.quantizer.decode(codes), speakers, self._positions(lengths))
+            return self.likelihood.predict(output) * self.scale + self.offset
+
+    def _encodings(self, x: Speech) -> tuple[Tensor, Tensor | None]:
+        encoded = self.encoder(self._normalised(x.frames).mT, self._positions(x.lengths))
+        return encodings_of(encoded, self.quantizer)
+
+    def _normalised(self, frames: Tensor) -> Tensor:
+        return (frames - self.offset) / self.scale
+
+    def _positions(self, lengths: Tensor | None) -> Tensor | None:
+        """How many encodings each utterance has."""
+        return None if lengths is None else (lengths + STRIDE - 1) // STRIDE

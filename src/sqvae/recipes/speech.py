@@ -1,0 +1,53 @@
+"""Gaussian SQ-VAE (I) on speech."""
+
+from dataclasses import replace
+
+from sqvae.experiment import DataSettings, Experiment, QuantizerSettings, SpeechSettings
+from sqvae.training import Plan
+
+BATCH = 52
+"""Crops in the paper's batches."""
+
+STEPS = 1_000
+"""Of an epoch."""
+
+
+def speech() -> Experiment:
+    """Your own recordings, a folder for each speaker: pass --data."""
+    return Experiment(
+        recipe="speech",
+        data=DataSettings(source="", kind="speech"),
+        # A third of the paper's channels: a ninth of the work, for recordings that are far fewer.
+        speech=SpeechSettings(channels=256, segments_per_epoch=250 * BATCH),
+        quantizer=QuantizerSettings(codebook_size=512, initial_variance=4.0),
+        training=Plan(
+            epochs=20, batch_size=BATCH, learning_rate=2e-3, schedule="cosine", temperature_end=0.75, clip=1.0
+        ),
+    )
+
+
+def zerospeech() -> Experiment:
+    """The paper's ZeroSpeech 2019, English: 16 kHz, 512 codes, 50 a second, 500,000 steps."""
+    return Experiment(
+        recipe="zerospeech",
+        data=DataSettings(source="zerospeech2019", kind="speech"),
+        speech=SpeechSettings(features="zerospeech", segments_per_epoch=STEPS * BATCH),
+        quantizer=QuantizerSettings(codebook_size=512, initial_variance=10.0),
+        training=Plan(epochs=500, batch_size=BATCH, learning_rate=4e-4, schedule="halved", clip=1.0),
+    )
+
+
+def vctk() -> Experiment:
+    """The paper's VCTK: 24 kHz, 109 speakers, 512 codes, 40 a second, 500,000 steps."""
+    base = zerospeech()
+    return replace(
+        base,
+        recipe="vctk",
+        data=DataSettings(source="vctk", kind="speech"),
+        speech=replace(base.speech, features="vctk"),
+    )
+
+
+def librispeech() -> Experiment:
+    """LibriSpeech with the features and the model of ZeroSpeech: 512 codes, 50 a second."""
+    return replace(zerospeech(), recipe="librispeech", data=DataSettings(source="librispeech", kind="speech"))

@@ -1,0 +1,35 @@
+"""What units of speech sound like, drawn."""
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from torch import Tensor
+
+
+def save_spectra(path: Path, counts: Tensor, mean: Tensor, *, codes: int, where: str) -> None:
+    """Draw the mean spectrum where each unit is heard, the units side by side from the darkest sound to the brightest.
+
+    Arguments:
+        counts: (K,), how often each was taken.
+        mean: (K, mels), in dB; nan where it never was.
+        codes: how many units to show, of those used most.
+        where: on what they were heard.
+    """
+    used = counts.sort(descending=True, stable=True).indices[: min(codes, int((counts > 0).sum()))]
+    # By the balance of the spectrum: the mel band that its loudness, above its quietest, is centred at.
+    above = mean[used] - mean[used].amin(1, keepdim=True)
+    bands = above.new_tensor(range(mean.shape[1]))
+    order = ((above * bands).sum(1) / above.sum(1).clamp_min(1e-6)).argsort()
+    shown = used[order]
+    figure = Figure(figsize=(min(16.0, 4 + 0.12 * len(shown)), 4.5), layout="constrained")
+    axes = figure.subplots()
+    image = axes.imshow(mean[shown].T.numpy(), origin="lower", aspect="auto", cmap="magma", interpolation="nearest")
+    axes.set(
+        title=f"the mean spectrum of each of the {len(shown)} units used most, on {where}",
+        xlabel="unit",
+        ylabel="mel band",
+    )
+    step = max(1, len(shown) // 32)
+    axes.set_xticks(range(0, len(shown), step), [str(int(code)) for code in shown[::step]], rotation=90, fontsize=7)
+    figure.colorbar(image, ax=axes, label="dB")
+    figure.savefig(path, dpi=110)

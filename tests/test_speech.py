@@ -1,0 +1,263 @@
+"""Speech as a person uses it: from a folder of recordings to units, and back to frames and sound."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+import torch
+from safetensors.torch import load_file
+
+from sqvae.cli import main
+from sqvae.codec import CodeFileError, UnitFile, UnitWriter
+from sqvae.data.speech import FEATURES, load_speech, read_audio
+from sqvae.experiment import (
+    ConfigurationError,
+    Experiment,
+    SpeechTokenizer,
+    Tokenizer,
+    load,
+    load_tokenizer,
+    override,
+    prepare_speech,
+    speech_tokenizer,
+)
+from sqvae.recipes import RECIPES
+from sqvae.training import CheckpointError, read_records
+
+SMALL = [
+    *("speech.channels=24", "speech.hidden=16", "speech.speaker_dim=8", "speech.segments_per_epoch=160"),
+    *("quantizer.codebook_size=16", "quantizer.dim=8", "training.batch_size=16", "training.log_every=5"),
+]
+TRAIN = ["train", "speech", "--data", "voices", *(part for setting in SMALL for part in ("--set", setting))]
+
+
+def data_folder(name: str) -> Path:
+    folder = Path(os.environ.get("SQVAE_DATA", Path("..", "shared", "data"))) / name
+    if not folder.is_dir():
+        pytest.skip(f"{name} is not there: set SQVAE_DATA to the folder that holds it")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("speech") / "run"
+    assert main([*TRAIN, "--epochs", "3", "--out", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def recordings(tmp_path) -> Path:
+    """Of a voice that the model knows and of one that it does not: stereo, another rate, and an odd length."""
+    random = np.random.default_rng(0)
+    folder = tmp_path / "recordings"
+    for name, rate, shape in (
+        ("alto/a.wav", 16_000, 16_000),
+        ("alto/b.flac", 44_100, (30_000, 2)),
+        ("stranger/c.wav", 8_000, 7_777),
+    ):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(folder / name, 0.1 * random.standard_normal(shape), rate)
+    return folder
+
+
+class TestTraining:
+    def test_it_says_what_it_found_and_what_came_of_it(self, run, capsys):
+        assert main(["evaluate", str(run)]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert "MSE in dB²" in said
+        assert "codes a second" in said
+        record = json.loads((run / "results-test.json").read_text())
+        assert record["measures"]["codes_per_second"] == 50
+        expected = 50 * np.log2(record["measures"]["perplexity"])
+        assert record["measures"]["bits_per_second"] == pytest.approx(expected)
+        assert (run / "results-test.png").stat().st_size > 0
+        assert (run / "curves.png").exists()
+
+    def test_it_learns(self, run):
+        validations = [record for record in read_records(run / "log.jsonl") if record["kind"] == "validation"]
+        assert validations[-1]["mse_db"] < 0.8 * validations[0]["mse_db"]
+
+    def test_errors_in_decibels_undo_the_normalisation(self, run):
+        """The range of these features is 80 dB, so that dB² are 80² times the network's."""
+        measures = json.loads((run / "results-test.json").read_text())["measures"]
+        assert measures["mse_db"] == pytest.approx(80**2 * measures["mse"])
+
+    def test_a_killed_run_resumes_to_the_same_bits(self, run, tmp_path):
+        command = [sys.executable, "-m", "sqvae", *TRAIN, "--epochs", "3", "--out", str(tmp_path / "run")]
+        command += ["--set", "training.threads=1"]
+        straight = [*command[:-3], str(tmp_path / "straight"), *command[-2:]]
+        subprocess.run(straight, check=True, capture_output=True)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        log = tmp_path / "run" / "log.jsonl"
+        while process.poll() is None and not (log.exists() and '"validation"' in log.read_text()):
+            pass
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert main(["resume", str(tmp_path / "run")]) == 0
+        one, other = (load_file(tmp_path / name / "last" / "model.safetensors") for name in ("run", "straight"))
+        assert one.keys() == other.keys()
+        for name, weights in one.items():
+            assert torch.equal(weights, other[name]), name
+
+    def test_statistics_of_the_training_set_are_kept_with_the_model(self):
+        experiment = override(RECIPES["speech"](), ["data.source=voices", "speech.features=vctk", *SMALL])
+        prepared = prepare_speech(experiment, announce=lambda text: None)
+        mean, deviation = prepared.data.train.statistics()
+        weights = prepared.new_model().state_dict()
+        torch.testing.assert_close(weights["offset"], mean)
+        torch.testing.assert_close(weights["scale"], deviation)
+        assert prepared.experiment.speech.speakers == ("alto", "bass", "soprano", "tenor")
+
+    def test_type_two_is_refused_with_the_papers_reason(self):
+        with pytest.raises(ConfigurationError, match=r"one variance for all of an example.*whole utterances"):
+            override(RECIPES["zerospeech"](), ["quantizer.name=gaussian-2"])
+
+    def test_a_folder_of_recordings_is_known_for_one(self, recordings, capsys):
+        assert main(["train", "--data", str(recordings), "--dry-run"]) == 0
+        assert json.loads(capsys.readouterr().out)["recipe"] == "speech"
+
+    @pytest.mark.parametrize("name", ["speech", "vctk", "zerospeech", "librispeech"])
+    def test_recipes_are_the_papers(self, name):
+        experiment: Experiment = RECIPES[name]()
+        assert (experiment.training.batch_size, experiment.speech.segment, experiment.training.clip) == (52, 32, 1.0)
+        if name != "speech":
+            plan, speech = experiment.training, experiment.speech
+            assert plan.epochs * speech.segments_per_epoch // plan.batch_size == 500_000
+            assert (plan.learning_rate, plan.schedule) == (4e-4, "halved")
+            assert (speech.channels, speech.hidden, speech.speaker_dim, speech.jitter) == (768, 128, 64, 0.5)
+
+
+class TestUse:
+    def test_there_and_back(self, run, recordings, tmp_path, capsys):
+        units = tmp_path / "units.safetensors"
+        assert main(["encode", str(run), str(recordings), "-o", str(units)]) == 0
+        file = UnitFile.open(units)
+        assert file.names == ["alto/a.wav", "alto/b.flac", "stranger/c.wav"]
+        assert file.speakers == ["alto", "alto", "stranger"]
+        assert file.codes_per_second == 50
+        assert main(["decode", str(run), str(units), "-o", str(tmp_path / "out"), "--audio", "--speaker", "bass"]) == 0
+        assert "neural vocoder" in " ".join(capsys.readouterr().out.split())
+        for unit in file.units():
+            frames = np.load((tmp_path / "out" / unit.name).with_suffix(".npy"))
+            assert frames.shape == (unit.frames, 80)
+            assert len(unit.codes) == -(-unit.frames // 2)
+            sound, rate = soundfile.read((tmp_path / "out" / unit.name).with_suffix(".wav"))
+            assert (len(sound), rate) == (unit.samples, 16_000)
+            assert unit.samples == len(read_audio(recordings / unit.name, 16_000))
+
+    def test_the_library_does_the_same(self, run, recordings):
+        tokenizer = load(run)
+        assert isinstance(tokenizer, SpeechTokenizer)
+        sounds = [read_audio(path, tokenizer.features.rate) for path in sorted(recordings.rglob("*.*"))]
+        codes = tokenizer.encode(sounds)
+        for sound, own in zip(sounds, codes, strict=True):
+            assert torch.equal(tokenizer.encode([sound])[0], own)
+        frames = tokenizer.decode(
+            codes, ["alto", "bass", "tenor"], [tokenizer.features.frames_of(len(s)) for s in sounds]
+        )
+        assert [len(own) for own in frames] == [tokenizer.features.frames_of(len(s)) for s in sounds]
+        assert len(tokenizer.sound(frames[0], samples=len(sounds[0]))) == len(sounds[0])
+
+    def test_units_as_text(self, run, recordings, tmp_path):
+        assert main(["encode", str(run), str(recordings / "alto"), "-o", str(tmp_path / "units.txt")]) == 0
+        lines = (tmp_path / "units.txt").read_text().splitlines()
+        assert [line.split("\t")[0] for line in lines] == ["a.wav", "b.flac"]
+        assert all(0 <= int(code) < 16 for line in lines for code in line.split("\t")[1].split())
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["recordings", "units.txt"]
+
+    def test_a_long_recording_in_pieces_equals_it_at_once(self, run, monkeypatch):
+        tokenizer = load(run)
+        frames = torch.cat([load_speech("voices").train.frames(index) for index in range(30)])[:2501]
+        whole = tokenizer.encode_frames([frames])[0]
+        monkeypatch.setattr(speech_tokenizer, "CHUNK", 64)
+        for sizes in ([700] * 4, [1] * 2501, [13, 400, 2500], [160] * 20):
+            pieces = list(
+                tokenizer.encode_pieces(frames.split(sizes) if sum(sizes) == len(frames) else _cut(frames, sizes))
+            )
+            assert torch.equal(torch.cat(pieces), whole)
+
+    def test_strangers_need_a_voice(self, run, recordings, tmp_path, capsys):
+        assert main(["reconstruct", str(run), str(recordings), "-o", str(tmp_path / "out")]) == 0
+        said = " ".join(capsys.readouterr().err.split())
+        assert "stranger/c.wav is by stranger, whom this model does not know: choose a voice with --speaker" in said
+        assert sorted(path.name for path in (tmp_path / "out").rglob("*.npy")) == ["a.npy", "b.npy"]
+        arguments = ["reconstruct", str(run), str(recordings), "-o", str(tmp_path / "two"), "--speaker", "tenr"]
+        assert main(arguments) != 0
+        assert "does not know the speaker 'tenr' (did you mean tenor?)" in " ".join(capsys.readouterr().err.split())
+
+    def test_bad_recordings_are_named_and_the_others_encoded(self, run, recordings, tmp_path, capsys):
+        (recordings / "alto" / "text.wav").write_text("no sound at all")
+        (recordings / "alto" / "empty.wav").write_bytes(b"")
+        soundfile.write(recordings / "alto" / "short.wav", np.zeros(1), 16_000)
+        soundfile.write(recordings / "alto" / "nan.wav", np.full(16_000, np.nan), 16_000, subtype="FLOAT")
+        soundfile.write(recordings / "alto" / "silence.wav", np.zeros(16_000), 16_000)
+        soundfile.write(
+            recordings / "alto" / "clipped.wav", np.clip(np.random.default_rng(0).normal(0, 5, 16_000), -1, 1), 16_000
+        )
+        out = tmp_path / "units.safetensors"
+        assert main(["encode", str(run), str(recordings), "-o", str(out)]) == 0
+        said = capsys.readouterr().err
+        for name in ("text.wav", "empty.wav", "short.wav", "nan.wav"):
+            assert f"left out: alto/{name}" in said
+        names = UnitFile.open(out).names
+        assert {"alto/silence.wav", "alto/clipped.wav"} <= set(names)
+        assert len(names) == 5
+
+    def test_units_of_another_model_are_refused(self, run, tmp_path, capsys):
+        path = tmp_path / "units.safetensors"
+        with UnitWriter(path, codebook_size=16, fingerprint="other", codes_per_second=50, rate=16_000) as writer:
+            writer.add(torch.tensor([1, 2]))
+            writer.end("x", "alto", frames=4, samples=600)
+        assert main(["decode", str(run), str(path), "-o", str(tmp_path / "out")]) != 0
+        assert "units of another model" in capsys.readouterr().err
+        with pytest.raises(CodeFileError, match="no file of units"):
+            UnitFile.open(run / "best" / "model.safetensors")
+
+    def test_decoding_says_how_many_frames_codes_stand_for(self, run):
+        with pytest.raises(ValueError, match="3 codes stand for 6 frames, or one less; not 4"):
+            load(run).decode([torch.tensor([1, 2, 3])], ["alto"], [4])
+
+    def test_pictures_and_speech_are_not_mistaken_for_each_other(self, run, tmp_path, capsys):
+        with pytest.raises(CheckpointError, match="is a model of speech"):
+            load_tokenizer(run)
+        load(run).save_pretrained(tmp_path / "kept")
+        again = SpeechTokenizer.from_pretrained(tmp_path / "kept")
+        assert again.fingerprint == load(run).fingerprint
+        assert again.speakers == ("alto", "bass", "soprano", "tenor")
+        assert not isinstance(again, Tokenizer)
+
+    def test_a_run_in_words_and_plots(self, run, tmp_path, capsys):
+        assert main(["inspect", str(run), "-o", str(tmp_path / "plots")]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert "a second of speech, 16,000 samples, is 100 frames of 80 mels, and becomes 50 codes" in said
+        assert "speaks with 4 voices: alto, bass, soprano, tenor" in said
+        plots = {path.name for path in (tmp_path / "plots").iterdir()}
+        assert plots == {"units.png", "use.png", "distances.png", "annealing.png"}
+
+
+def _cut(frames: torch.Tensor, sizes: list[int]) -> list[torch.Tensor]:
+    pieces, start = [], 0
+    for size in sizes:
+        pieces.append(frames[start : start + size])
+        start += size
+    return [piece for piece in (*pieces, frames[start:]) if len(piece)]
+
+
+def test_abx_of_a_model_on_real_items(run, capsys):
+    timit = data_folder("timit_nltk_sample")
+    assert main(["abx", str(run), str(timit / "timit_triphone.item"), "--data", str(timit), "--on", "frames"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "5,865 items" in said
+    errors = [float(word.rstrip("%")) for word in said.split() if word.endswith("%") and "." in word]
+    assert len(errors) == 2
+    assert max(errors) < 40  # what spectra tell apart, any speech model begins from
+
+
+def test_features_have_names():
+    assert set(FEATURES) == {"vctk", "zerospeech"}
