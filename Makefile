@@ -36,6 +36,7 @@ results: $(INSTALLED)
 	$(SQVAE) reproduce table-2 --data cifar10 --only sq-vae-4 $(RESULTS)
 	$(SQVAE) reproduce table-4 figure-4 --data camvid $(RESULTS)
 	$(SQVAE) reproduce table-5 --only mnist $(RESULTS)
+	$(SQVAE) reproduce table-3 table-9 table-10 figure-8 --only librispeech $(RESULTS)
 	$(SQVAE) reproduce figure-5 --scale paper --only mnist --only k=128 --only d=64 --only sq-vae-1 --only vq-vae-ema $(RESULTS)
 
 # The page alone, from the records that are there.
@@ -54,6 +55,7 @@ check: $(INSTALLED)
 benchmark: $(INSTALLED)
 	$(BIN)/python -m benchmarks.quantizers --out docs/benchmarks.md
 	$(BIN)/python -m benchmarks.training --out docs/benchmarks-training.md
+	$(BIN)/python -m benchmarks.speech --out docs/benchmarks-speech.md
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .

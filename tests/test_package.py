@@ -165,6 +165,15 @@ def test_the_benchmark_of_training_runs_and_writes_its_table(tmp_path, capsys):
         assert row in table
 
 
+def test_the_benchmark_of_speech_runs_and_writes_its_table(tmp_path):
+    from benchmarks import speech
+
+    assert speech.main(["--quick", "--out", str(tmp_path / "table.md")]) == 0
+    table = (tmp_path / "table.md").read_text()
+    for row in ("frames, as for VCTK", "frames, as for ZeroSpeech", "to codes, the paper's encoder"):
+        assert row in table
+
+
 def test_the_networks_keep_the_size_and_start_as_the_paper_s():
     from sqvae.networks import conv_decoder, conv_encoder
 

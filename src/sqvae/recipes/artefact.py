@@ -1,5 +1,6 @@
 """What every table and figure of the paper has: runs to be carried out, and a report of what came of them."""
 
+import math
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,9 @@ from sqvae.reports import Claim, Picture, Report, Table
 
 SMOKE_DATA = {"pictures": "shapes", "levels": "shapes", "labels": "shape-maps", "speech": "voices"}
 """What smoke runs take in place of the real data, by its kind."""
+
+UNDECIDED = 0.65
+"""Of the entropy of blind choice: a quantization that ends with more has not annealed."""
 
 ITSELF = ("data", "method")
 """Kinds of tags that a person names by the tag alone; of others they say the kind as well, as in k=128."""
@@ -266,6 +270,7 @@ def _differences(artefact: Artefact, results: Results) -> list[str]:
             "the paper's would after as few steps. small-budget compares such schedules; SQ-VAE's was chosen from more "
             "tries than the others'. All models take the same steps."
         )
+    said += _not_annealed(results)
     versions: dict[tuple[str, str], set[str]] = {}
     for record in results.records:
         data = record.experiment["data"]
@@ -276,3 +281,29 @@ def _differences(artefact: Artefact, results: Results) -> list[str]:
         if len(keys) > 1
     ]
     return said
+
+
+def _not_annealed(results: Results) -> list[str]:
+    """Which runs were over before their quantization had annealed, so that one code tells less than a decoder knew."""
+    found: dict[tuple[str, str, int], list[str]] = {}
+    for record in results.records:
+        entropy = record.training.get("entropy_per_position", [])
+        if not METHODS[record.tags["method"]].self_annealing or not entropy or record.codebook_size < 2:
+            continue
+        blind = math.log(record.codebook_size)
+        if entropy[-1] > UNDECIDED * blind:
+            errors = ""
+            if record.training.get("mse") and "miou" not in record.measures:
+                errors = (
+                    f"; error x 1000 with mixtures {1000 * record.training['mse'][-1]:.2f}, "
+                    f"with one code {1000 * record.measures['mse']:.2f}"
+                )
+            point = ", ".join(f"{kind} = {record.tags[kind]}" for kind in ("k", "d") if kind in record.tags)
+            key = (record.tags["data"], METHODS[record.tags["method"]].label, record.steps)
+            found.setdefault(key, []).append(f"{point}: {entropy[-1]:.2f} of {blind:.2f} nats{errors}")
+    return [
+        f"{data}, {label}: {steps:,} steps were too few for the quantization to anneal. A position's code was still "
+        f"random at the end of training, where the decoder sees mixtures of codes that no single code equals "
+        f"({'; '.join(points)})."
+        for (data, label, steps), points in found.items()
+    ]

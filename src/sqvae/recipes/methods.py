@@ -19,6 +19,11 @@ class Method:
     stochastic: bool
     """Whether codes are drawn in training."""
 
+    @property
+    def self_annealing(self) -> bool:
+        """Whether what codes are drawn by is learned."""
+        return self.stochastic and "quantizer.name=gaussian-fixed" not in self.settings
+
     def applied(self, experiment: Experiment) -> Experiment:
         """An experiment with this model."""
         return override(experiment, self.settings)
