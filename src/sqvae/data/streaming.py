@@ -1,6 +1,5 @@
 """Pictures to encode: read once, in order, a few ahead, and not kept."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +12,7 @@ from sqvae.data.catalogue import DATASETS
 from sqvae.data.collection import Decoded, Skipped, UnreadablePictureError, decode_all
 from sqvae.data.decoding import Stored, is_picture_name
 from sqvae.data.preprocessing import Preprocessing
-from sqvae.data.sources import HUB, opened
+from sqvae.data.sources import HUB, opened, prefixes
 
 
 def stream(
@@ -79,31 +78,13 @@ def _batches(
 
 
 def _outcomes(inputs: Sequence[str | Path], preprocessing: Preprocessing) -> Iterator[Decoded | Skipped]:
-    for source, prefix in zip(inputs, _prefixes(inputs), strict=True):
+    for source, prefix in zip(inputs, prefixes(inputs, _is_name, is_picture_name), strict=True):
         with opened(source, labels=preprocessing.labels) as found:
             for _, collection in found.in_order():
                 # Closed at once if the caller stops early, before the archive that its threads read is.
                 with closing(decode_all(collection, preprocessing)) as outcomes:
                     for outcome in outcomes:
                         yield outcome.renamed(prefix + outcome.name)
-
-
-def _prefixes(inputs: Sequence[str | Path]) -> list[str]:
-    """What comes before the names of the pictures of each input."""
-    if len(inputs) == 1:
-        return [""]
-    paths = {index: Path(source).absolute() for index, source in enumerate(inputs) if not _is_name(source)}
-    common = os.path.commonpath([path.parent for path in paths.values()]) if paths else ""
-    prefixes = []
-    for index, source in enumerate(inputs):
-        if index not in paths:
-            prefixes.append(f"{source}/")
-            continue
-        # A picture's own name is its file's.
-        above = paths[index].parent if is_picture_name(paths[index].name) else paths[index]
-        prefix = Path(os.path.relpath(above, common)).as_posix()
-        prefixes.append("" if prefix == "." else f"{prefix}/")
-    return prefixes
 
 
 def _is_name(source: str | Path) -> bool:

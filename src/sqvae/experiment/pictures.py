@@ -12,7 +12,7 @@ from sqvae.experiment.configuration import Experiment
 from sqvae.experiment.evaluation import PictureTask, evaluate
 from sqvae.experiment.media import medium_of
 from sqvae.experiment.observation import Evaluation
-from sqvae.experiment.prepared import SETS, Announce, Prepared, settled_source
+from sqvae.experiment.prepared import Announce, Prepared, settled_source
 from sqvae.models import LatentModel
 from sqvae.training import Plan, Task, first_process_first, stream_seed
 
@@ -35,20 +35,8 @@ class PreparedPictures(Prepared):
         return medium_of(self.experiment).noun
 
     @property
-    def key(self) -> str:
-        return self.data.key
-
-    @property
     def examples(self) -> Pictures:
         return self.data.train
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        return {name: len(self.part(name)) for name in SETS}
-
-    def part(self, split: str) -> Pictures:
-        """One of the sets by name."""
-        return {"train": self.data.train, "validation": self.data.validation, "test": self.data.test}[split]
 
     def new_model(self) -> LatentModel:
         return new_model(self.experiment)

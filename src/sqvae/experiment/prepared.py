@@ -16,13 +16,13 @@ from sqvae.training import Examples, Task
 Announce: TypeAlias = Callable[[str], None]
 """Takes sentences about the data."""
 
-SETS = ("train", "validation", "test")
-
 
 class Prepared(ABC):
     """An experiment with its data: nothing left open. To add a kind: a file like `pictures.py`, a line in `run.py`."""
 
     experiment: Experiment
+    data: Any
+    """With `train`, `validation` and `test`, and a `key` that is equal only for equal data."""
 
     @property
     @abstractmethod
@@ -31,22 +31,8 @@ class Prepared(ABC):
 
     @property
     @abstractmethod
-    def key(self) -> str:
-        """Equal only for equal data."""
-
-    @property
-    @abstractmethod
     def examples(self) -> Examples:
         """What is trained on."""
-
-    @property
-    @abstractmethod
-    def sizes(self) -> dict[str, int]:
-        """How many examples there are in each set."""
-
-    @abstractmethod
-    def part(self, split: str) -> Any:
-        """One of the sets by name."""
 
     @abstractmethod
     def new_model(self) -> nn.Module:
@@ -59,6 +45,20 @@ class Prepared(ABC):
     @abstractmethod
     def evaluate(self, model: Any, split: str, *, batch_size: int, progress: Progress | None = None) -> Evaluation:
         """Measure a model on one of the sets, in every detail."""
+
+    @property
+    def key(self) -> str:
+        """Of the data: equal only for equal data."""
+        return str(self.data.key)
+
+    def part(self, split: str) -> Any:
+        """One of the sets by name."""
+        return {"train": self.data.train, "validation": self.data.validation, "test": self.data.test}[split]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many examples there are in each set."""
+        return {split: len(self.part(split)) for split in ("train", "validation", "test")}
 
     @property
     def config(self) -> dict[str, Any]:

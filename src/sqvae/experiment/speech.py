@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from sqvae.data import Progress
-from sqvae.data.speech import SPEECH_SETS, Segments, SpeechSets, Utterances, load_speech
+from sqvae.data.speech import SPEECH_SETS, Segments, SpeechSets, load_speech
 from sqvae.experiment.assembly import build_speech_model, features_of
 from sqvae.experiment.configuration import ConfigurationError, Experiment
 from sqvae.experiment.observation import Evaluation
-from sqvae.experiment.prepared import SETS, Announce, Prepared, settled_source
+from sqvae.experiment.prepared import Announce, Prepared, settled_source
 from sqvae.experiment.speech_abx import abx_measures
 from sqvae.experiment.speech_evaluation import SpeechTask, evaluate_speech
 from sqvae.experiment.speech_tokenizer import SpeechTokenizer
@@ -27,10 +27,6 @@ class PreparedSpeech(Prepared):
     experiment: Experiment
     data: SpeechSets
     noun = "utterance"
-
-    @property
-    def key(self) -> str:
-        return self.data.key
 
     @property
     def speakers(self) -> tuple[str, ...]:
@@ -52,14 +48,6 @@ class PreparedSpeech(Prepared):
             context=CONTEXT,
             number=speech.segments_per_epoch,
         )
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        return {name: len(self.part(name)) for name in SETS}
-
-    def part(self, split: str) -> Utterances:
-        """One of the sets by name."""
-        return {"train": self.data.train, "validation": self.data.validation, "test": self.data.test}[split]
 
     def new_model(self) -> SpeechModel:
         torch.manual_seed(stream_seed(self.experiment.seed, "weights"))
