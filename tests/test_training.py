@@ -380,6 +380,25 @@ class TestMeasures:
             measures.pop("batch_perplexity")
         assert one == pytest.approx(other, rel=1e-4)
 
+    def test_mirrored_pictures_are_every_second_one_and_the_same_again_for_the_same_seed(self, source):
+        from sqvae.data import load
+        from sqvae.experiment import override, prepare
+
+        plain = load(source).train
+        experiment = override(tiny(source), ["data.flip=true"])
+        examples = prepare(experiment, announce=quiet).examples
+        assert len(examples) == len(plain)
+        indices = torch.arange(len(plain)).repeat(20)
+        torch.manual_seed(3)
+        once = examples.take(indices)
+        torch.manual_seed(3)
+        assert torch.equal(once, examples.take(indices))
+        as_they_are = plain.take(indices)
+        kept = (once == as_they_are).flatten(1).all(1)
+        mirrored = (once == as_they_are.flip(-1)).flatten(1).all(1)
+        assert (kept | mirrored).all()
+        assert 0.4 < kept.float().mean() < 0.6
+
     def test_statistics_are_per_position(self, source):
         from sqvae.data import load
         from sqvae.experiment import PictureTask, medium_of, new_model, prepare

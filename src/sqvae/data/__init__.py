@@ -6,7 +6,7 @@ from sqvae.data.content import Progress
 from sqvae.data.detection import holds_labels
 from sqvae.data.digits import digits
 from sqvae.data.loading import load
-from sqvae.data.pictures import Pictures, PictureSets
+from sqvae.data.pictures import Mirrored, Pictures, PictureSets
 from sqvae.data.preprocessing import Preprocessing
 from sqvae.data.readers import READERS
 from sqvae.data.streaming import count, stream
@@ -15,6 +15,7 @@ __all__ = [
     "DATASETS",
     "READERS",
     "Dataset",
+    "Mirrored",
     "PictureSets",
     "Pictures",
     "Preprocessing",

@@ -14,6 +14,7 @@ from torch import Tensor
 from sqvae.data.collection import Skipped
 from sqvae.data.decoding import Stored
 from sqvae.data.preprocessing import Preprocessing
+from sqvae.distributions.processes import own_rows
 
 
 class Pictures:
@@ -90,6 +91,27 @@ class Pictures:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._pictures = _map(self._file)
+
+
+class Mirrored:
+    """Pictures of which every second one, drawn anew each time, is mirrored left to right.
+
+    Arguments:
+        pictures: what to take them from.
+    """
+
+    def __init__(self, pictures: Pictures) -> None:
+        self.pictures = pictures
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def take(self, indices: Tensor) -> Tensor:  # (B,) -> (B, C, H, W)
+        """Some of the pictures; which of them are mirrored is drawn from torch's own generator."""
+        stored = self.pictures.take(indices)
+        mirrored = own_rows(lambda rows: torch.rand(rows), len(stored)) < 0.5
+        stored[mirrored] = stored[mirrored].flip(-1)
+        return stored
 
 
 @dataclass(frozen=True)

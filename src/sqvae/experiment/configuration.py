@@ -55,6 +55,8 @@ class DataSettings:
     """Of label maps, from 0 on,"""
     class_colours: tuple[str, ...] | None = None
     """and how they are shown: #rrggbb each. None: as the maps' own palette has it, or by turns."""
+    flip: bool = False
+    """Whether every second picture, drawn anew each time, is mirrored left to right in training."""
     split_seed: int = 0
     """Of the division into training, validation and test pictures, where the data has none of its own."""
     strict: bool = False

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from sqvae.data import DATASETS, Pictures, PictureSets, Progress
+from sqvae.data import DATASETS, Mirrored, PictureSets, Progress
 from sqvae.data import load as load_data
 from sqvae.experiment.assembly import build_model
 from sqvae.experiment.configuration import Experiment
@@ -14,7 +14,7 @@ from sqvae.experiment.media import medium_of
 from sqvae.experiment.observation import Evaluation
 from sqvae.experiment.prepared import Announce, Prepared, settled_source
 from sqvae.models import LatentModel
-from sqvae.training import Plan, Task, first_process_first, stream_seed
+from sqvae.training import Examples, Plan, Task, first_process_first, stream_seed
 
 EPOCH_STEPS = 200
 """An epoch has at least so many steps where the plan leaves the passes through the data open."""
@@ -35,8 +35,8 @@ class PreparedPictures(Prepared):
         return medium_of(self.experiment).noun
 
     @property
-    def examples(self) -> Pictures:
-        return self.data.train
+    def examples(self) -> Examples:
+        return Mirrored(self.data.train) if self.experiment.data.flip else self.data.train
 
     def new_model(self) -> LatentModel:
         return new_model(self.experiment)
