@@ -33,6 +33,8 @@ class VonMisesFisherQuantizer(StochasticQuantizer):
         initial_concentration: :math:`e^s` at the start; 1 makes the first assignments nearly uniform.
         concentration_offset: c, at least 0.
         dequantize, hard: see :class:`~sqvae.quantizers.stochastic.StochasticQuantizer`.
+        codebook_scale: the standard deviation of the codes' numbers before they are normalised. It leaves their
+            directions as they are; a step of the same size turns shorter ones further.
         channel_first: latent maps are (batch, dim, ...).
     """
 
@@ -45,9 +47,17 @@ class VonMisesFisherQuantizer(StochasticQuantizer):
         concentration_offset: float = 0.0,
         dequantize: bool = False,
         hard: bool = False,
+        codebook_scale: float = 1.0,
         channel_first: bool = False,
     ) -> None:
-        super().__init__(codebook_size, dim, dequantize=dequantize, hard=hard, channel_first=channel_first)
+        super().__init__(
+            codebook_size,
+            dim,
+            dequantize=dequantize,
+            hard=hard,
+            codebook_scale=codebook_scale,
+            channel_first=channel_first,
+        )
         check_size(dim, "dim", least=2)
         check_positive(initial_concentration, "initial_concentration")
         check_offset(concentration_offset, "concentration_offset")
