@@ -242,7 +242,7 @@ def test_any_size_works(batch, places, codes, dim, name):
         assert 0 <= int(result.codes.min()) <= int(result.codes.max()) < codes
 
 
-@pytest.mark.parametrize("name", ["gaussian-1", "gaussian-4", "vq", "vq-ema"])
+@pytest.mark.parametrize("name", ["gaussian-1", "gaussian-4", "vmf", "vq", "vq-ema"])
 def test_the_codebook_starts_at_the_scale_that_is_asked_for(name):
     for scale in (0.1, 3.0):
         quantizer = QUANTIZERS[name](codebook_size=200, dim=20, codebook_scale=scale)
