@@ -22,6 +22,7 @@ import sqvae.data.speech.streaming as streaming_module
 from sqvae.data import DATASETS
 from sqvae.data.speech import (
     FEATURES,
+    MADE_UP,
     SPEECH_READERS,
     SPEECH_SETS,
     LogMel,
@@ -596,6 +597,9 @@ class TestNames:
             assert known.features in FEATURES
             assert known.reader in {reader.name for reader in SPEECH_READERS}
             assert holds_speech(name)
+            if name == MADE_UP:  # which needs no folder
+                assert len(load_speech(name).train) == 39
+                continue
             with pytest.raises(FileNotFoundError) as missing:
                 load_speech(name)
             for expected in (name, known.origin, known.layout, "../shared/data", "SQVAE_DATA"):
@@ -612,10 +616,10 @@ class TestNames:
     def test_what_does_not_exist(self, tmp_path):
         with pytest.raises(FileNotFoundError, match=r"vtck is neither a path that exists .*did you mean vctk\?"):
             load_speech("vtck")
-        with pytest.raises(FileNotFoundError, match=r"The names are vctk, zerospeech2019, librispeech, timit$"):
+        with pytest.raises(FileNotFoundError, match=r"The names are voices, vctk, zerospeech2019, librispeech, timit$"):
             load_speech(tmp_path / "absent")
         with pytest.raises(
-            ValueError, match=r"mnist is a set of pictures, and not of recordings; of those there is vc"
+            ValueError, match=r"mnist is a set of pictures, and not of recordings; of those there is voices, vc"
         ):
             load_speech("mnist")
 
