@@ -46,6 +46,7 @@ def place(tmp_path_factory):
     from PIL import Image
 
     from sqvae.cli import main
+    from sqvae.data.speech import write_audio
 
     place = tmp_path_factory.mktemp("readme")
     (place / "photos").mkdir()
@@ -58,12 +59,18 @@ def place(tmp_path_factory):
         labels = np.zeros((32, 32), np.uint8)
         labels[number:], labels[:8, number:] = 1, 2
         Image.fromarray(labels).save(place / "maps" / f"{number}.png")
+    for number in range(12):
+        file = place / "recordings" / ("ben", "anna")[number % 2] / f"{number}.wav"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_audio(file, 0.1 * random.standard_normal(12_000), 16_000)
     small = ["--set", "quantizer.dim=4", "--set", "training.passes_per_epoch=2", "--epochs", "1"]
+    of_speech = ["--set", "speech.channels=8", "--set", "speech.segments_per_epoch=104"]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
         for line in shell_lines():
             command = shlex.split(line)[1:]
             cut = small if command[0] == "train" and "--dry-run" not in command else []
+            cut = [*cut, *of_speech] if cut and "recordings" in command else cut
             cut = ["--dry-run"] if command[0] == "reproduce" else cut  # another test carries it out
             assert main([*command, *cut]) == 0, command
     return place
@@ -74,13 +81,14 @@ def test_the_readme_s_commands_lead_to_decoded_pictures(place):
     assert used == {"train", "resume", "inspect", "evaluate", "encode", "decode", "reconstruct", "reproduce"}
     for folder in ("decoded", "rebuilt"):
         assert len(list((place / folder).rglob("*.png"))) == 20
+    assert len(list((place / "spoken").rglob("*.wav"))) == 12
 
 
 def test_the_readme_s_examples_run(place, monkeypatch):
     """After its commands, whose model one of the examples loads."""
     monkeypatch.chdir(place)
     blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     names: dict[str, object] = {}
     listed = re.findall(r'`"([a-z0-9-]+)"`', README)
     assert set(sqvae.QUANTIZERS) - set(listed) == {"gaussian-2", "gaussian-3"}
@@ -91,6 +99,7 @@ def test_the_readme_s_examples_run(place, monkeypatch):
     assert names["codes"].shape == (32, 7, 7)
     assert names["again"].shape == names["digits"].shape
     assert names["quantizer"].codebook.grad is not None
+    assert len(names["sound"]) == 160 * (len(names["frames"][0]) - 1)
     assert names["segmenter"].quantizer.codebook.grad is not None
 
 

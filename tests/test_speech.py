@@ -132,8 +132,90 @@ class TestTraining:
             assert (plan.learning_rate, plan.schedule) == (4e-4, "halved")
             assert (speech.channels, speech.hidden, speech.speaker_dim, speech.jitter) == (768, 128, 64, 0.5)
 
+    def test_every_utterance_is_met_however_few_crops_an_epoch_has(self):
+        from sqvae.data.speech import Segments
+        from sqvae.training import Order
+
+        data = load_speech("voices")
+        segments = Segments(data.train, data.speakers, length=32, context=1, number=8)
+        order, met = Order(8, 4, seed=0), set()
+        heard = [data.train.frames(index)[:8] for index in range(len(data.train))]
+        for epoch in range(120):
+            torch.manual_seed(epoch)
+            crops = segments.take(order.batch(epoch, epoch % 2))
+            assert crops.frames.shape == (4, 34, 80)
+            for crop, speaker in zip(crops.frames, crops.speakers, strict=True):
+                own = [i for i in range(len(heard)) if data.speakers.index(data.train.speakers[i]) == speaker]
+                met |= {i for i in own if (data.train.frames(i).unsqueeze(0) == crop[1]).all(-1).any()}
+        assert met == set(range(len(data.train)))
+
+    def test_crops_are_pieces_of_one_utterance_with_the_frames_around_them(self):
+        from sqvae.data.speech import Segments
+
+        data = load_speech("voices")
+        segments = Segments(data.train, data.speakers, length=32, context=1, number=1000)
+        whole = torch.nn.functional.pad(data.train.frames(0).T, (1, 1), mode="replicate").T
+        for seed in range(40):
+            torch.manual_seed(seed)
+            first = int(torch.rand((), dtype=torch.float64) * len(data.train))
+            torch.manual_seed(seed)
+            crop = segments.take(torch.tensor([len(data.train) - first])).frames[0]
+            starts = [start for start in range(len(whole) - 33) if torch.equal(whole[start : start + 34], crop)]
+            assert len(starts) == 1
+
+    def test_sets_of_strangers_are_replaced_and_it_says_so(self, recordings, tmp_path):
+        for part, speaker in (("train", "alto"), ("train", "tenor"), ("validation", "x"), ("test", "y")):
+            for number in range(4):
+                target = tmp_path / "sets" / part / speaker / f"{number}.wav"
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes((recordings / "alto" / "a.wav").read_bytes())
+        data = load_speech(tmp_path / "sets")
+        for part in (data.validation, data.test):
+            assert len(part)
+            assert set(part.speakers) <= set(data.speakers) == {"alto", "tenor"}
+        assert sum("is left aside: none of its speakers is among those to train on" in note for note in data.notes) == 2
+
+    def test_one_recording_of_each_speaker_is_enough_to_begin(self, recordings, tmp_path):
+        for speaker in "abcd":
+            (tmp_path / "few" / speaker).mkdir(parents=True)
+            (tmp_path / "few" / speaker / "1.wav").write_bytes((recordings / "alto" / "a.wav").read_bytes())
+        data = load_speech(tmp_path / "few")
+        assert set(data.validation.speakers) <= set(data.speakers)
+        assert set(data.test.speakers) <= set(data.speakers)
+        assert any("nobody has a recording to spare" in note for note in data.notes)
+
+    def test_items_that_are_not_there_are_missed_before_training(self, tmp_path):
+        experiment = override(RECIPES["speech"](), ["data.source=voices", f"speech.abx={tmp_path}", *SMALL])
+        with pytest.raises(FileNotFoundError, match="holds no list of ABX items"):
+            prepare_speech(experiment, announce=lambda text: None)
+
 
 class TestUse:
+    def test_a_folder_of_one_speaker_is_that_speaker_s(self, run, recordings, tmp_path):
+        for given, out in ((recordings / "alto", "one"), (recordings / "alto" / "a.wav", "two")):
+            assert main(["reconstruct", str(run), str(given), "-o", str(tmp_path / out)]) == 0
+            assert (tmp_path / out / "a.npy").exists()
+        arguments = ["reconstruct", str(run), str(recordings / "stranger"), "-o", str(tmp_path / "none")]
+        assert main(arguments) != 0
+
+    def test_a_recording_is_not_replaced_by_codes(self, run, recordings, capsys):
+        target = recordings / "alto" / "a.wav"
+        before = target.read_bytes()
+        assert main(["encode", str(run), str(target), "-o", str(target)]) != 0
+        assert "is a name for a picture or a recording" in " ".join(capsys.readouterr().err.split())
+        assert target.read_bytes() == before
+
+    def test_damaged_units_are_refused_as_a_whole(self, tmp_path):
+        path = tmp_path / "units.safetensors"
+        with UnitWriter(path, codebook_size=16, fingerprint="f", codes_per_second=50, rate=16_000) as writer:
+            writer.add(torch.tensor([1, 2]))
+            writer.end("x", "alto", frames=9, samples=600)
+        with pytest.raises(CodeFileError, match="its parts don't fit each other"):
+            UnitFile.open(path)
+        (tmp_path / "units.txt").write_text("a\t1 2 3\n")
+        with pytest.raises(CodeFileError, match="units as text are for other tools"):
+            UnitFile.open(tmp_path / "units.txt")
+
     def test_there_and_back(self, run, recordings, tmp_path, capsys):
         units = tmp_path / "units.safetensors"
         assert main(["encode", str(run), str(recordings), "-o", str(units)]) == 0
@@ -257,6 +339,24 @@ def test_abx_of_a_model_on_real_items(run, capsys):
     errors = [float(word.rstrip("%")) for word in said.split() if word.endswith("%") and "." in word]
     assert len(errors) == 2
     assert max(errors) < 40  # what spectra tell apart, any speech model begins from
+
+
+def test_abx_says_which_recordings_are_missing_or_have_one_name(run, tmp_path, capsys):
+    sound = 0.1 * np.random.default_rng(0).standard_normal(16_000)
+    for folder in ("p", "q"):
+        (tmp_path / "data" / folder).mkdir(parents=True)
+        soundfile.write(tmp_path / "data" / folder / "u.wav", sound, 16_000)
+    items = tmp_path / "x.item"
+    rows = [f"u {0.1 * i:.1f} {0.1 * i + 0.1:.1f} {'ab'[i % 2]} c d p" for i in range(8)]
+    items.write_text("\n".join(["#file onset offset #phone prev-phone next-phone speaker", *rows]) + "\n")
+    command = ["abx", str(run), str(items), "--mode", "within", "--data"]
+    assert main([*command, str(tmp_path / "data")]) != 0
+    assert "are both called u" in " ".join(capsys.readouterr().err.split())
+    assert main([*command, str(tmp_path / "data" / "p")]) == 0
+    items.write_text(items.read_text() + "v 0.1 0.2 a c d p\n")
+    assert main([*command, str(tmp_path / "data" / "p")]) != 0
+    assert "1 of the 2 recordings that the items are from are not there" in " ".join(capsys.readouterr().err.split())
+    assert main([*command, str(tmp_path / "data" / "p"), "--allow-missing"]) == 0
 
 
 def test_features_have_names():

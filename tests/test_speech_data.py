@@ -241,7 +241,7 @@ class TestZeroSpeech:
 
     def test_what_abx_is_measured_on_can_be_streamed(self, tmp_path):
         (heard,) = streamed(zerospeech(tmp_path) / "english/test")
-        assert (heard.name, heard.file_id, heard.speaker) == ("S002_0379088085.wav", "S002_0379088085", None)
+        assert (heard.name, heard.file_id, heard.speaker) == ("S002_0379088085.wav", "S002_0379088085", "test")
         assert "english/test/S002_0379088085.wav" in [one.name for one in streamed(tmp_path)]
 
     def test_of_several_languages_english_is_used(self, tmp_path):
@@ -305,7 +305,7 @@ class TestAnyFolder:
         assert sets.speakers == ("carla",)
         assert sets.train.names == tuple(sorted(sets.train.names, key=lambda name: int(name[:-4])))
         assert "there are no folders of speakers: all recordings are taken for those of one, called carla" in sets.notes
-        assert {one.speaker for one in streamed(folder)} == {None}
+        assert {one.speaker for one in streamed(folder)} == {folder.name}
 
     def test_some_outside_of_folders(self, tmp_path):
         say(family(tmp_path / "home") / "extra.wav")
@@ -415,7 +415,8 @@ class TestSplits:
 
     @pytest.mark.parametrize(("number", "expected"), [(20, 2), (40, 4), (100, 5), (1000, 20), (40_000, 500)])
     def test_a_published_test_set_leaves_nearly_all_others_for_training(self, number, expected):
-        parts = {"train": utterances(a=number // 2, b=number // 2), "test": utterances(c=5)}
+        test = [one._replace(name=f"test/{one.name}") for one in utterances(a=5)]
+        parts = {"train": utterances(a=number // 2, b=number // 2), "test": test}
         sets = divide(parts, seed=0, published=True)
         assert len(sets.validation) == expected
         assert len(sets.train) == number - expected
@@ -428,10 +429,17 @@ class TestSplits:
         sets = divide({"train": utterances(**alone, a=10), "test": utterances(a=1)}, seed=0, published=True)
         assert {one.speaker for one in sets.validation} == {"a"}
 
-    def test_where_everybody_speaks_once_somebody_is_unknown(self):
+    def test_where_everybody_speaks_once_nobody_can_be_held_out(self):
         sets = divide({"all": utterances(**{f"s{number}": 1 for number in range(30)})}, seed=0, published=False)
-        assert (len(sets.train), len(sets.validation), len(sets.test)) == (25, 2, 3)
-        assert any("3 speakers of the test set can't be learned" in note for note in sets.notes)
+        assert (len(sets.train), len(sets.validation), len(sets.test)) == (30, 30, 30)
+        assert sum("nobody has a recording to spare" in note for note in sets.notes) == 2
+
+    def test_two_recordings_of_one_speaker_leave_one_to_train_on(self):
+        sets = divide({"all": utterances(a=2, b=1, c=1)}, seed=0, published=False)
+        known = {one.speaker for one in sets.train}
+        for part in (sets.validation, sets.test):
+            assert part
+            assert {one.speaker for one in part} & known
 
     @pytest.mark.parametrize("number", [1, 2])
     def test_too_few_to_divide(self, number):

@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sqvae.codec import CodeFile, decode_file, encode_to_file
-    from sqvae.experiment import Experiment, Tokenizer, load
+    from sqvae.codec import CodeFile, UnitFile, decode_file, encode_to_file
+    from sqvae.experiment import Experiment, SpeechTokenizer, Tokenizer, load
     from sqvae.likelihoods import (
         LIKELIHOODS,
         CategoricalLikelihood,
@@ -59,8 +59,8 @@ _HOMES = {
         "one_hot_directions",
     ),
     "sqvae.models": ("SQVAE", "VAE", "Bound", "Objective"),
-    "sqvae.experiment": ("Experiment", "Tokenizer", "load"),
-    "sqvae.codec": ("CodeFile", "decode_file", "encode_to_file"),
+    "sqvae.experiment": ("Experiment", "SpeechTokenizer", "Tokenizer", "load"),
+    "sqvae.codec": ("CodeFile", "UnitFile", "decode_file", "encode_to_file"),
 }
 
 __all__ = [
@@ -81,7 +81,9 @@ __all__ = [
     "Objective",
     "Quantized",
     "Quantizer",
+    "SpeechTokenizer",
     "Tokenizer",
+    "UnitFile",
     "VectorQuantizer",
     "VonMisesFisherLikelihood",
     "VonMisesFisherQuantizer",

@@ -77,10 +77,10 @@ Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder, a chec
 Data = Annotated[
     str | None, typer.Option("--data", metavar="DIR|NAME", help="A folder, a file, or a name of `list data`.")
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first picture that can't be read.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first picture or recording that can't be read.")]
 Devices = Annotated[int | None, typer.Option("--devices", min=1, help="Processes on this machine: one a device.")]
 Nodes = Annotated[int, typer.Option("--nodes", min=1, help="Machines; the command is run on each.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace pictures that are there already.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there already.")]
 Speaker = Annotated[
     str | None, typer.Option("--speaker", metavar="NAME", help="Of speech: the voice to speak with. Default: its own.")
 ]
@@ -234,7 +234,7 @@ def reconstruct(
 def encode(
     run: Run,
     inputs: Annotated[
-        list[str], typer.Argument(metavar="INPUT...", help="Pictures, folders, archives, arrays, names of data.")
+        list[str], typer.Argument(metavar="INPUT...", help="Pictures or recordings, folders, archives, names of data.")
     ],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The file of codes.")],
     batch: Batch = 64,
@@ -242,10 +242,12 @@ def encode(
 ) -> None:
     """Turn pictures, or recordings, into codes, in one file that describes itself. Memory stays flat, however many."""
     from sqvae.cli import console
+    from sqvae.cli.pictures import check_target
     from sqvae.cli.training import is_unfinished
     from sqvae.codec import encode_to_file
     from sqvae.experiment import load_tokenizer
 
+    check_target(out)
     of_speech = _is_of_speech(run)
     if is_unfinished(run):
         console.warning(
@@ -318,11 +320,14 @@ def abx(
         list[str] | None,
         typer.Option("--on", metavar="WHAT", help="vectors, codes, encodings or frames. Default: all."),
     ] = None,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Leave out items of recordings that are not there.")
+    ] = False,
 ) -> None:
     """Test how well the units of a model of speech tell phones apart: the ABX error, of which 50% is chance."""
     from sqvae.cli.speech import report_abx
 
-    report_abx(run, items, data, mode or [], on or [])
+    report_abx(run, items, data, mode or [], on or [], allow_missing)
 
 
 @app.command(epilog="Example: sqvae inspect runs/photos")

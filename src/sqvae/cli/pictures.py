@@ -6,6 +6,8 @@ from pathlib import Path
 from PIL import Image
 
 from sqvae.codec import NameTaker
+from sqvae.data.decoding import is_picture_name
+from sqvae.data.speech import is_audio_name
 
 
 class PictureFolder:
@@ -42,3 +44,11 @@ def check_apart(inputs: Sequence[str], out: Path) -> None:
             raise ValueError(
                 f"-o {out} lies in {source}, among the originals; choose another folder, or pass --overwrite"
             )
+
+
+def check_target(out: Path) -> None:
+    """Raise if a file of codes would have the name of a picture or a recording, which it might replace."""
+    if is_picture_name(out.name) or is_audio_name(out.name):
+        raise ValueError(
+            f"-o {out} is a name for a picture or a recording: name a file of codes, such as codes.safetensors"
+        )

@@ -1,10 +1,10 @@
 """What commands do with models of speech."""
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import torch
 from rich.table import Table
 from torch import Tensor
 
@@ -29,8 +29,27 @@ VOCODER = "sound by the method of Griffin and Lim; a neural vocoder, given the .
 def encode_recordings(run: Path, inputs: Sequence[str], out: Path, *, strict: bool) -> None:
     """Recordings to units, in one file that describes itself; or as text, if its name ends in .txt."""
     tokenizer = load_speech_tokenizer(run)
+    if out.is_dir():
+        raise CodeFileError(f"can't write {out}: it is a folder; name a file")
     as_text = out.suffix == ".txt"
-    target = out.with_name(out.name + ".units") if as_text else out
+    # Units as text are made of units; these lie aside under a name that is nobody's.
+    target = out.with_name(f".{out.name}.{os.getpid()}.units") if as_text else out
+    try:
+        number, seconds = _write_units(tokenizer, inputs, target, strict)
+        if as_text:
+            _as_text(target, out)
+    finally:
+        if as_text:
+            target.unlink(missing_ok=True)
+    console.out.print(
+        f"{number:,} recordings, {seconds / 60:.1f} minutes, {tokenizer.codes_per_second:g} codes a second "
+        f"below {tokenizer.codebook_size}: {out} ({out.stat().st_size:,} bytes)",
+        soft_wrap=True,
+    )
+
+
+def _write_units(tokenizer: SpeechTokenizer, inputs: Sequence[str], target: Path, strict: bool) -> tuple[int, float]:
+    """Encode all recordings; returns how many there were, and how many seconds."""
     writer = UnitWriter(
         target,
         codebook_size=tokenizer.codebook_size,
@@ -38,33 +57,26 @@ def encode_recordings(run: Path, inputs: Sequence[str], out: Path, *, strict: bo
         codes_per_second=tokenizer.codes_per_second,
         rate=tokenizer.features.rate,
     )
-    seconds = 0.0
+    samples = 0
     with writer:
         for heard in _heard(tokenizer, inputs, strict, "encoding"):
             for codes in tokenizer.encode_pieces(heard.pieces()):
                 writer.add(codes)
             writer.end(heard.name, heard.speaker or "", frames=len(heard), samples=heard.samples)
-            seconds += heard.samples / tokenizer.features.rate
+            samples += heard.samples
         if not writer.written:
             raise CodeFileError("none of the recordings can be read, so there is nothing to encode")
-    if as_text:
-        _as_text(target, out)
-    console.out.print(
-        f"{writer.written:,} recordings, {seconds / 60:.1f} minutes, {tokenizer.codes_per_second:g} codes a second "
-        f"below {tokenizer.codebook_size}: {out} ({out.stat().st_size:,} bytes)",
-        soft_wrap=True,
-    )
+    return writer.written, samples / tokenizer.features.rate
 
 
 def _as_text(units: Path, out: Path) -> None:
-    partial = out.with_name(out.name + ".partial")
+    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
     try:
         with partial.open("w", encoding="utf-8", errors="surrogateescape") as file:
             file.writelines(units_as_text(UnitFile.open(units).units()))
         partial.replace(out)
     finally:
         partial.unlink(missing_ok=True)
-        units.unlink(missing_ok=True)
 
 
 def decode_units(run: Path, path: Path, out: Path, *, speaker: str | None, audio: bool, overwrite: bool) -> None:
@@ -97,13 +109,16 @@ def reconstruct_recordings(
                 raise
             console.warning(f"left out: {failure}")
             continue
-        codes = torch.cat(list(tokenizer.encode_pieces(heard.pieces())))
-        results.save(heard.name, tokenizer.decode([codes], [voice], [len(heard)])[0], heard.samples)
+        results.save(heard.name, tokenizer.reconstruct([heard.frames()], voice)[0], heard.samples)
+    if not results.saved:
+        raise ConfigurationError(f"no recording is left: nothing has been written to {out}")
     results.tell()
 
 
 def _voice(tokenizer: SpeechTokenizer, asked: str | None, own: str, name: str) -> str:
-    """Who is to speak: whom a person names, or who spoke."""
+    """Who is to speak: whom a person names, or who spoke, or the only one that the model knows."""
+    if asked is None and len(tokenizer.speakers) == 1:
+        return tokenizer.speakers[0]
     if asked is None and own not in tokenizer.speakers:
         who = f"by {own}, whom this model does not know" if own else "by a speaker who is not known"
         raise ConfigurationError(f"{name} is {who}: choose a voice with --speaker; there is {_few(tokenizer.speakers)}")
@@ -174,7 +189,12 @@ class SoundFolder:
 
 
 def report_abx(
-    run: Path, path: Path, sources: Sequence[str], modes: Sequence[str], representations: Sequence[str]
+    run: Path,
+    path: Path,
+    sources: Sequence[str],
+    modes: Sequence[str],
+    representations: Sequence[str],
+    allow_missing: bool,
 ) -> None:
     """Print how well what a model makes of recordings tells phones apart."""
     for name in representations:
@@ -182,13 +202,15 @@ def report_abx(
     for mode in modes:
         check_name(mode, MODES, "--mode")
     tokenizer, items = load_speech_tokenizer(run), read_items(path)
+    there = [name for name, form in REPRESENTATIONS.items() if form.continuous or tokenizer.is_discrete]
     with console.progress_bar() as progress:
         results = abx_of(
             tokenizer,
             items,
             sources,
-            representations=representations or tuple(REPRESENTATIONS),
+            representations=representations or there,
             modes=modes or MODES,
+            allow_missing=allow_missing,
             on_skip=lambda one: console.warning(f"left out: {one}"),
             progress=progress,
         )
@@ -196,6 +218,9 @@ def report_abx(
     for (mode, name), result in results.items():
         table.add_row(REPRESENTATIONS[name].description, mode, f"{100 * result.error:.2f}%", f"{result.triples:,}")
     console.out.print(table)
+    missing = max(result.items_without_features for result in results.values())
+    if missing:
+        console.note(f"{missing:,} items of recordings that are not there are left out")
     left_out = max(result.items_without_frames for result in results.values())
     if left_out:
         console.note(f"up to {left_out:,} items are shorter than a code, and left out")

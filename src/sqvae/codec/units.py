@@ -24,6 +24,8 @@ from sqvae.codec.aside import AsideWriter, CodeFileError
 
 FORMAT = "sqvae-units-1"
 
+METADATA = {"fingerprint", "codebook_size", "codes_per_second", "rate"}
+
 LONGEST = 2**31 - 1
 """Samples that a recording may have: a day and a half at 16 kHz."""
 
@@ -128,19 +130,24 @@ class UnitFile:
                     raise CodeFileError(f"{path} is no file of units: `sqvae encode` writes them for models of speech")
                 numbers = [file.get_tensor(name).tolist() for name in ("lengths", "frames", "samples")]
                 names, speakers = (_words(file.get_tensor(name)) for name in ("names", "speakers"))
+                total = file.get_slice("codes").get_shape()[0]
         except FileNotFoundError:
             raise CodeFileError(f"there is no file {path}") from None
         except (SafetensorError, OSError) as failure:
-            raise CodeFileError(f"{path} can't be read as a file of units: {failure}") from failure
+            text = "; units as text are for other tools, and can't be decoded" if path.suffix == ".txt" else ""
+            raise CodeFileError(f"{path} can't be read as a file of units: {failure}{text}") from failure
+        lengths, frames, samples = numbers
+        columns = (names, speakers, lengths, frames, samples)
+        halves = all(0 <= 2 * length - own < 2 for length, own in zip(lengths, frames, strict=False))
+        if len(set(map(len, columns))) > 1 or sum(lengths) != total or not halves or not set(metadata) >= METADATA:
+            raise CodeFileError(f"{path} is damaged: its parts don't fit each other. Encode the recordings again")
         return cls(
             path,
             metadata["fingerprint"],
             int(metadata["codebook_size"]),
             json.loads(metadata["codes_per_second"]),
             int(metadata["rate"]),
-            names,
-            speakers,
-            *numbers,
+            *columns,
         )
 
     def __len__(self) -> int:
@@ -166,10 +173,14 @@ class UnitFile:
             )
 
 
+_ESCAPED = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
+
+
 def units_as_text(units: Sequence[Unit] | Iterator[Unit]) -> Iterator[str]:
     """A line for each recording: its name, a tab, and its codes with blanks between them."""
     for unit in units:
-        yield f"{unit.name}\t{' '.join(map(str, unit.codes.tolist()))}\n"
+        name = unit.name.translate(_ESCAPED)
+        yield f"{name}\t{' '.join(map(str, unit.codes.tolist()))}\n"
 
 
 def _words(joined: Tensor) -> list[str]:

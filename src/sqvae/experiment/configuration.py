@@ -299,5 +299,6 @@ def check_name(name: object, known: Iterable[str], what: str) -> None:
 
 def nearest(name: str, choices: Iterable[str]) -> str:
     """A question after the name that was probably meant, or nothing."""
-    close = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.5)
-    return f" (did you mean {close[0]}?)" if close else ""
+    by_letters = {choice.lower(): choice for choice in choices}
+    close = difflib.get_close_matches(name.lower(), list(by_letters), n=1, cutoff=0.5)
+    return f" (did you mean {by_letters[close[0]]}?)" if close else ""

@@ -41,6 +41,11 @@ class Pretrained(ABC):
         return size
 
     @property
+    def is_discrete(self) -> bool:
+        """Whether it has codes."""
+        return codebook_size_of(self.model) > 0
+
+    @property
     def device(self) -> torch.device:
         """Where the model is."""
         device: torch.device = next(self.model.parameters()).device

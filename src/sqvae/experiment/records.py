@@ -275,7 +275,7 @@ def _reopened(carried_out: Experiment, planned: Experiment) -> Experiment:
         data=replace(planned.data, source=carried_out.data.source),
         likelihood=replace(carried_out.likelihood, initial_variance=planned.likelihood.initial_variance),
         training=replace(carried_out.training, passes_per_epoch=planned.training.passes_per_epoch),
-        speech=replace(carried_out.speech, speakers=planned.speech.speakers),
+        speech=replace(carried_out.speech, speakers=planned.speech.speakers, abx=planned.speech.abx),
     )
 
 

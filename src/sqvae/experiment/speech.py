@@ -12,7 +12,7 @@ from sqvae.experiment.assembly import build_speech_model, features_of
 from sqvae.experiment.configuration import ConfigurationError, Experiment
 from sqvae.experiment.observation import Evaluation
 from sqvae.experiment.prepared import Announce, Prepared, settled_source
-from sqvae.experiment.speech_abx import abx_measures
+from sqvae.experiment.speech_abx import abx_measures, items_of
 from sqvae.experiment.speech_evaluation import SpeechTask, evaluate_speech
 from sqvae.experiment.speech_tokenizer import SpeechTokenizer
 from sqvae.models import SpeechModel
@@ -98,6 +98,10 @@ def prepare_speech(
     for note in data.notes:
         announce(note)
     speakers = experiment.speech.speakers or data.speakers
+    abx = experiment.speech.abx
+    if abx is not None:
+        items_of(abx)  # which says now, and not when training is over, that there are none
+        abx = settled_source(abx, SPEECH_SETS)
     likelihood = experiment.likelihood
     if likelihood.variance == "fixed" and likelihood.initial_variance is None:
         _, scale = normalisation(data)
@@ -106,7 +110,7 @@ def prepare_speech(
     decided = replace(
         experiment,
         data=replace(settings, source=settled_source(settings.source, SPEECH_SETS)),
-        speech=replace(experiment.speech, speakers=speakers),
+        speech=replace(experiment.speech, speakers=speakers, abx=abx),
         likelihood=likelihood,
         training=replace(experiment.training, passes_per_epoch=1),
     )

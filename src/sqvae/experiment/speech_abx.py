@@ -25,19 +25,21 @@ class Representation:
     distance: str
     stride: int = STRIDE
     """Frames that one row stands for."""
+    continuous: bool = True
+    """Whether a model without codes has it too."""
+
+
+def _codes(tokenizer: SpeechTokenizer, frames: Tensor) -> Tensor:  # (T, mels) -> (n,)
+    return tokenizer.encode_frames([frames])[0]
+
+
+def _vectors(tokenizer: SpeechTokenizer, frames: Tensor) -> Tensor:  # (T, mels) -> (n, dim)
+    return tokenizer.vectors(_codes(tokenizer, frames))
 
 
 REPRESENTATIONS: Mapping[str, Representation] = {
-    "vectors": Representation(
-        "the codes' vectors",
-        lambda tokenizer, frames: tokenizer.vectors(tokenizer.encode_frames([frames])[0]),
-        "cosine",
-    ),
-    "codes": Representation(
-        "the codes themselves, equal or not",
-        lambda tokenizer, frames: tokenizer.encode_frames([frames])[0],
-        "identical",
-    ),
+    "vectors": Representation("the codes' vectors", _vectors, "cosine", continuous=False),
+    "codes": Representation("the codes themselves, equal or not", _codes, "identical", continuous=False),
     "encodings": Representation(
         "encodings before quantization", lambda tokenizer, frames: tokenizer.encodings([frames])[0], "cosine"
     ),
@@ -53,6 +55,7 @@ def abx_of(
     *,
     representations: Sequence[str] = tuple(REPRESENTATIONS),
     modes: Sequence[str] = MODES,
+    allow_missing: bool = False,
     on_skip: Callable[[Skipped], None] = lambda skipped: None,
     progress: Progress | None = None,
 ) -> dict[tuple[str, str], AbxResult]:
@@ -61,18 +64,32 @@ def abx_of(
     Arguments:
         items: what is compared: see :func:`sqvae.metrics.read_items`.
         sources: where the recordings are that the items are from.
+        allow_missing: leave out items of recordings that are not there, or can't be read, rather than raise.
         on_skip: called with each recording that can't be read.
         progress: called with what is being done, how many recordings are done and how many there are.
     """
     wanted = {item.file for item in items}
     found: dict[str, dict[str, Tensor]] = {name: {} for name in representations}
-    for heard in stream_speech(sources, tokenizer.features, on_skip=on_skip):
-        if heard.file_id in wanted:
-            frames = heard.frames()
-            for name in representations:
-                found[name][heard.file_id] = REPRESENTATIONS[name].of(tokenizer, frames).cpu()
-            if progress is not None:
-                progress("encoding", len(next(iter(found.values()))), len(wanted))
+    names: dict[str, str] = {}
+    for heard in stream_speech(sources, tokenizer.features, on_skip=on_skip, only=wanted):
+        if heard.file_id in names:
+            raise ValueError(
+                f"{names[heard.file_id]} and {heard.name} are both called {heard.file_id}, and the items don't say "
+                f"which is meant: name the folder of one, or give the files different names"
+            )
+        names[heard.file_id] = heard.name
+        frames = heard.frames()
+        for name in representations:
+            found[name][heard.file_id] = REPRESENTATIONS[name].of(tokenizer, frames).cpu()
+        if progress is not None:
+            progress("encoding", len(names), len(wanted))
+    missing = sorted(wanted - set(names))
+    if not names or (missing and not allow_missing):
+        raise ValueError(
+            f"{len(missing):,} of the {len(wanted):,} recordings that the items are from are not there, or can't be "
+            f"read: {', '.join(missing[:3])}{', ...' if len(missing) > 3 else ''}; name their folder with --data"
+            + (", or leave their items out with --allow-missing" if names else "")
+        )
     seconds = tokenizer.features.seconds_per_frame
     results = {}
     for name in representations:
@@ -85,6 +102,7 @@ def abx_of(
                 start=(form.stride - 1) / 2 * seconds,  # the middle of the frames that a row stands for
                 mode=mode,  # type: ignore[arg-type]
                 distance=form.distance,
+                allow_missing=allow_missing,
             )
     return results
 
@@ -95,7 +113,8 @@ def abx_measures(tokenizer: SpeechTokenizer, source: str, progress: Progress | N
     Arguments:
         source: a folder, or the name of a set.
     """
-    results = abx_of(tokenizer, items_of(source), [source], progress=progress)
+    there = [name for name, form in REPRESENTATIONS.items() if form.continuous or tokenizer.is_discrete]
+    results = abx_of(tokenizer, items_of(source), [source], representations=there, progress=progress)
     return {f"abx_{mode}_{name}": result.error for (mode, name), result in results.items()}
 
 

@@ -17,7 +17,9 @@ from sqvae.networks.speech import CONTEXT, STRIDE
 from sqvae.training import Validation, stream_seed
 
 TOGETHER = 16
-"""Utterances that are judged at a time."""
+"""Utterances that are judged at a time, at most,"""
+MOST_FRAMES = 16_000
+"""and if they have no more frames together; a longer one is judged alone."""
 
 SHOWN = 16
 """How many utterances are kept to be looked at,"""
@@ -99,14 +101,23 @@ def _known(utterances: Utterances, speakers: tuple[str, ...]) -> list[int]:
 def _batches(utterances: Utterances, known: list[int]) -> Iterator[list[int]]:
     """Utterances of like length together, the longest first."""
     ordered = sorted(known, key=lambda index: -int(utterances.lengths[index]))
-    for start in range(0, len(ordered), TOGETHER):
-        yield ordered[start : start + TOGETHER]
+    while ordered:
+        number = min(TOGETHER, max(1, MOST_FRAMES // int(utterances.lengths[ordered[0]])))
+        yield ordered[:number]
+        ordered = ordered[number:]
 
 
-def _speech(utterances: Utterances, indices: list[int], speakers: tuple[str, ...], device: torch.device) -> Speech:
+def _speech(
+    utterances: Utterances,
+    indices: list[int],
+    speakers: tuple[str, ...],
+    device: torch.device,
+    most: int | None = None,
+) -> Speech:
+    """Some utterances as a batch, or so many frames of each at most."""
     numbers = {speaker: number for number, speaker in enumerate(speakers)}
     who = torch.tensor([numbers[utterances.speakers[index]] for index in indices], device=device)
-    return padded([utterances.frames(index).to(device) for index in indices], who)
+    return padded([utterances.frames(index)[:most].to(device) for index in indices], who)
 
 
 def _own_frames(model: SpeechModel, x: Speech, objective: Objective) -> tuple[Tensor, Tensor]:  # (F, mels) each
@@ -150,7 +161,7 @@ def _shown(
     """The beginnings of some utterances, and what became of them, as pictures: time to the right, pitch upwards."""
     number = min(SHOWN, len(known))
     chosen = [known[len(known) * index // number] for index in range(number)]
-    x = _speech(utterances, chosen, speakers, model.scale.device)
+    x = _speech(utterances, chosen, speakers, model.scale.device, most=SHOWN_FRAMES)
     made = model.likelihood.predict(model(x).output) * model.scale + model.offset
     assert x.lengths is not None
     inside = (torch.arange(made.shape[1], device=made.device) < x.lengths.unsqueeze(1)).unsqueeze(-1)

@@ -95,23 +95,41 @@ class SpeechTokenizer(Pretrained):
             return self.model.quantizer.decode(codes.to(self.device), channel_first=False)
 
     def decode(
-        self, codes: Sequence[Tensor], speakers: Sequence[str], lengths: Sequence[int] | None = None
+        self, codes: Sequence[Tensor], speakers: str | Sequence[str], lengths: Sequence[int] | None = None
     ) -> list[Tensor]:  # (n,) -> (T, mels), each
         """The frames, in dB, that codes stand for in speakers' voices.
 
         Arguments:
-            speakers: one for each utterance.
+            speakers: one for each utterance, or one for all.
             lengths: the number of frames of each; None: two for each code.
         """
         frames = [STRIDE * len(one) for one in codes] if lengths is None else list(lengths)
         for one, length in zip(codes, frames, strict=True):
-            if not 0 <= STRIDE * len(one) - length < STRIDE:
+            if not len(one) or not 0 <= STRIDE * len(one) - length < STRIDE:
                 raise ValueError(f"{len(one)} codes stand for {STRIDE * len(one)} frames, or one less; not {length}")
-        who = torch.tensor([self.speaker(name) for name in speakers], device=self.device)
+        if not codes:
+            return []
         batch = torch.nn.utils.rnn.pad_sequence([one.long() for one in codes], batch_first=True).to(self.device)
         with torch.inference_mode():
-            decoded = self._fast.decode(batch, who, torch.tensor(frames, device=self.device))
+            decoded = self._fast.decode(
+                batch, self._who(speakers, len(codes)), torch.tensor(frames, device=self.device)
+            )
         return [rows[:length].cpu() for rows, length in zip(decoded, frames, strict=True)]
+
+    def reconstruct(
+        self, utterances: Sequence[Tensor], speakers: str | Sequence[str]
+    ) -> list[Tensor]:  # (T, mels) -> (T, mels), each
+        """Frames, in dB, after a round trip through their codes, in speakers' voices."""
+        x = self._batch(utterances)._replace(speakers=self._who(speakers, len(utterances)))
+        with torch.inference_mode():
+            made = self._fast.reconstruct(x)
+        return [rows[: len(frames)].cpu() for rows, frames in zip(made, utterances, strict=True)]
+
+    def _who(self, speakers: str | Sequence[str], number: int) -> Tensor:  # -> (number,)
+        names = [speakers] * number if isinstance(speakers, str) else list(speakers)
+        if len(names) != number:
+            raise ValueError(f"there must be one speaker for each of {number} utterances, or one for all; got {names}")
+        return torch.tensor([self.speaker(name) for name in names], device=self.device)
 
     def sound(self, frames: Tensor, *, samples: int | None = None, seed: int = 0) -> Tensor:  # (T, mels) -> (samples,)
         """Sound for frames by the method of Griffin and Lim. A neural vocoder sounds better."""
@@ -125,6 +143,8 @@ class SpeechTokenizer(Pretrained):
         return load_speech_tokenizer(name, device=device, **download)
 
     def _batch(self, utterances: Sequence[Tensor]) -> Speech:
+        if not len(utterances):
+            raise ValueError("there are no utterances: give at least one")
         for frames in utterances:
             if frames.ndim != 2 or frames.shape[1] != self.features.mels or not len(frames):
                 raise ValueError(
@@ -132,7 +152,7 @@ class SpeechTokenizer(Pretrained):
                     f"{tuple(frames.shape)}"
                 )
         nobody = torch.zeros(len(utterances), dtype=torch.int64, device=self.device)
-        return padded([frames.to(self.device) for frames in utterances], nobody)
+        return padded([torch.as_tensor(frames, device=self.device).float() for frames in utterances], nobody)
 
     def _apart(self, rows: Tensor, utterances: Sequence[Tensor]) -> list[Tensor]:
         return [row[: -(-len(frames) // STRIDE)].cpu() for row, frames in zip(rows, utterances, strict=True)]

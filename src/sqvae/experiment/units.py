@@ -38,7 +38,7 @@ def unit_spectra(
     heard = torch.zeros(len(counts), dtype=torch.int64)
     for index in range(number):
         frames = utterances.frames(index * len(utterances) // number)
-        codes = tokenizer.encode_frames([frames])[0]
+        codes = torch.cat(list(tokenizer.encode_pieces([frames])))
         counts += torch.bincount(codes, minlength=len(counts))
         each = codes.repeat_interleave(STRIDE)[: len(frames)]
         sums.index_add_(0, each, frames.double())

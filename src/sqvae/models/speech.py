@@ -133,6 +133,12 @@ class SpeechModel(nn.Module):
             output = self.decoder(self.quantizer.decode(codes), speakers, self._positions(lengths))
             return self.likelihood.predict(output) * self.scale + self.offset
 
+    @torch.no_grad()
+    def reconstruct(self, x: Speech) -> Tensor:  # -> (batch, 2n, mels)
+        """The frames, in dB, after a round trip through their latents, as in ``eval()``."""
+        with evaluating(self):
+            return self.likelihood.predict(self(x).output) * self.scale + self.offset
+
     def _encodings(self, x: Speech) -> tuple[Tensor, Tensor | None]:
         encoded = self.encoder(self._normalised(x.frames).mT, self._positions(x.lengths))
         return encodings_of(encoded, self.quantizer)

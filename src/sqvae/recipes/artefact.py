@@ -42,7 +42,7 @@ class Results:
     def data(self) -> str:
         """The names of the sets that they are about."""
         if self.scale.name == "smoke" and self.source is None:
-            return "made-up pictures"
+            return "made-up data"
         return ", ".join(dict.fromkeys(record.tags["data"] for record in self.records))
 
     def where(self, **tags: str) -> list[Record]:

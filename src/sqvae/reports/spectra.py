@@ -21,7 +21,7 @@ def save_spectra(path: Path, counts: Tensor, mean: Tensor, *, codes: int, where:
     bands = above.new_tensor(range(mean.shape[1]))
     order = ((above * bands).sum(1) / above.sum(1).clamp_min(1e-6)).argsort()
     shown = used[order]
-    figure = Figure(figsize=(min(16.0, 4 + 0.12 * len(shown)), 4.5), layout="constrained")
+    figure = Figure(figsize=(min(16.0, max(9.0, 4 + 0.12 * len(shown))), 4.5), layout="constrained")
     axes = figure.subplots()
     image = axes.imshow(mean[shown].T.numpy(), origin="lower", aspect="auto", cmap="magma", interpolation="nearest")
     axes.set(

@@ -48,7 +48,7 @@ def is_audio_name(name: str) -> bool:
     return os.path.splitext(name)[1].lower() in EXTENSIONS
 
 
-def audio_blocks(source: Path | bytes, rate: int, seconds: float = 20.0) -> Iterator[NDArray[np.float32]]:
+def audio_blocks(source: str | Path | bytes, rate: int, seconds: float = 20.0) -> Iterator[NDArray[np.float32]]:
     """The samples of a recording, (samples,) a block: the mean of its channels, resampled, in memory of fixed size.
 
     Their concatenation does not depend on how long the blocks are. Samples are as the file has them, full scale being
@@ -73,12 +73,12 @@ def audio_blocks(source: Path | bytes, rate: int, seconds: float = 20.0) -> Iter
     return _blocks(source, rate, seconds)
 
 
-def read_audio(source: Path | bytes, rate: int) -> NDArray[np.float32]:  # -> (samples,)
+def read_audio(source: str | Path | bytes, rate: int) -> NDArray[np.float32]:  # -> (samples,)
     """All of a recording: the concatenation of its :func:`audio_blocks`; at least one sample."""
     return np.concatenate(list(audio_blocks(source, rate)))
 
 
-def duration(source: Path | bytes) -> float:
+def duration(source: str | Path | bytes) -> float:
     """The length of a recording in seconds, by its header alone.
 
     It is infinite if the header does not say (a streamed FLAC), and an estimate for an MP3 without a table of contents.
@@ -105,7 +105,7 @@ def write_audio(path: Path, samples: ArrayLike, rate: int) -> None:  # (samples,
         soundfile.write(file, integers, rate, format=form, subtype="PCM_16")
 
 
-def _blocks(source: Path | bytes, rate: int, seconds: float) -> Iterator[NDArray[np.float32]]:
+def _blocks(source: str | Path | bytes, rate: int, seconds: float) -> Iterator[NDArray[np.float32]]:
     given = 0
     with _opened(source) as file:
         resampler = None if file.samplerate == rate else soxr.ResampleStream(file.samplerate, rate, 1, quality="HQ")
@@ -165,9 +165,9 @@ def _check_finite(samples: NDArray[np.float32], file: Any, start: int) -> None:
 
 
 @contextmanager
-def _opened(source: Path | bytes) -> Iterator[Any]:
+def _opened(source: str | Path | bytes) -> Iterator[Any]:
     # Opened here rather than by libsndfile, which does not take every name that a file system does.
-    with BytesIO(source) if isinstance(source, bytes) else source.open("rb") as stream:
+    with BytesIO(source) if isinstance(source, bytes) else Path(source).open("rb") as stream:
         if stream.seek(0, os.SEEK_END) == 0:
             raise AudioError("the file is empty")
         stream.seek(0)

@@ -52,8 +52,10 @@ class Segments:
         return self.number
 
     def take(self, indices: Tensor) -> Crops:  # (batch,)
-        """Crops of the utterances whose turn it is, at places drawn from torch's own generator."""
-        chosen = indices % len(self.utterances)
+        """Crops of the utterances whose turn it is: who begins, and the places, are drawn by torch's own generator."""
+        # Drawn for each batch: an epoch may have fewer crops than there are utterances, and all are to be met.
+        first = int(torch.rand((), dtype=torch.float64) * len(self.utterances))
+        chosen = (indices + first) % len(self.utterances)
         draws = own_rows(lambda rows: torch.rand(rows, dtype=torch.float64), len(indices))
         lengths = self.utterances.lengths[chosen]
         starts = (draws * (lengths - self.length + 1).clamp_min(1)).long()

@@ -3,7 +3,7 @@ that are held out are drawn from every speaker."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqvae.data.collection import Part
 from sqvae.data.speech.utterances import Utterance
@@ -53,20 +53,44 @@ def divide(parts: Mapping[Part, Sequence[Utterance]], *, seed: int, published: b
         return Division(everything, everything, everything, (note,))
     train = [*parts.get("all", ()), *parts.get("train", ())]
     test, validation = list(parts.get("test", ())), list(parts.get("validation", ()))
+    notes = [
+        _aside(part) for part, given in (("test", test), ("validation", validation)) if _of_strangers(given, train)
+    ]
+    test, validation = ([] if _of_strangers(given, train) else given for given in (test, validation))
     drawn = {"test": not test, "validation": not validation}
     if drawn["test"]:
         train, test = _draw_test(train, seed)
     if drawn["validation"]:
         draw = _draw_few if published or not drawn["test"] else _draw_validation
         train, validation = draw(train, seed)
-    division = Division(train, validation, test)
-    return Division(train, validation, test, (*_drawn(division, drawn, seed), *_strangers(division)))
+    notes += [_shared(part) for part, chosen in (("test", test), ("validation", validation)) if not chosen]
+    division = Division(train, validation or train, test or train)
+    notes += [*_drawn(Division(train, validation, test), drawn, seed), *_strangers(division)]
+    return replace(division, notes=tuple(notes))
+
+
+def _of_strangers(utterances: Sequence[Utterance], train: Sequence[Utterance]) -> bool:
+    """Whether there are utterances, and none of a speaker whom the model will know."""
+    known = {utterance.speaker for utterance in train}
+    return bool(utterances) and not any(utterance.speaker in known for utterance in utterances)
+
+
+def _shared(part: str) -> str:
+    return (
+        f"nobody has a recording to spare, and a model speaks with the voices that it has learned: those to train on "
+        f"are the {part} set too, and numbers on them say nothing about new recordings"
+    )
+
+
+def _aside(part: str) -> str:
+    return (
+        f"the {part} set is left aside: none of its speakers is among those to train on, and a model speaks with the "
+        f"voices that it has learned"
+    )
 
 
 def _draw_test(train: list[Utterance], seed: int) -> tuple[list[Utterance], list[Utterance]]:
-    test = _within_speakers(train, TEST, "test", seed, least=1)
-    # Where nobody has two utterances, somebody is tested whose voice the model does not know.
-    return _without(train, test or _by_lot(train, seed)[: max(len(train) // 10, 1)])
+    return _without(train, _within_speakers(train, TEST, "test", seed, least=1) or _leaving_each(train, 1, seed))
 
 
 def _draw_validation(train: list[Utterance], seed: int) -> tuple[list[Utterance], list[Utterance]]:
@@ -99,12 +123,11 @@ def _within_speakers(train: Sequence[Utterance], share: float, part: Part, seed:
 
 
 def _leaving_each(train: Sequence[Utterance], number: int, seed: int) -> list[Utterance]:
-    """So many utterances of all, but the last of nobody; unless nobody has two."""
+    """So many utterances of all, but the last of nobody."""
     left = Counter(utterance.speaker for utterance in train)
-    spare = max(left.values(), default=0) > 1
     drawn: list[Utterance] = []
     for utterance in _by_lot(train, seed):
-        if len(drawn) < min(number, len(train) - 1) and (left[utterance.speaker] > 1 or not spare):
+        if len(drawn) < min(number, len(train) - 1) and left[utterance.speaker] > 1:
             left[utterance.speaker] -= 1
             drawn.append(utterance)
     return drawn

@@ -1,7 +1,8 @@
 """Recordings to encode: read once, in order, one ahead, and not kept."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from sqvae.data.collection import Skipped
@@ -9,7 +10,8 @@ from sqvae.data.sources import prefixes
 from sqvae.data.speech.audio import is_audio_name
 from sqvae.data.speech.hearing import Heard, hear
 from sqvae.data.speech.log_mel import LogMel
-from sqvae.data.speech.recordings import Recording, UnreadableRecordingError
+from sqvae.data.speech.places import Place
+from sqvae.data.speech.recordings import Recording, UnreadableRecordingError, legible
 from sqvae.data.speech.sources import is_speech_name, opened_speech
 
 
@@ -19,6 +21,7 @@ def stream_speech(
     *,
     strict: bool = False,
     on_skip: Callable[[Skipped], None],
+    only: Collection[str] | None = None,
 ) -> Iterator[Heard]:
     """All recordings of the inputs that can be read, in order.
 
@@ -31,10 +34,17 @@ def stream_speech(
         features: how recordings become frames.
         strict: raise for the first recording that can't be read.
         on_skip: called with each recording that can't be read, if not strict.
+        only: the ids of the recordings that are wanted; None: all of them.
     """
     for source, prefix in zip(inputs, prefixes(inputs, is_speech_name, is_audio_name), strict=True):
         with opened_speech(source) as found:
-            recordings = [one for _, members in found.speech.in_order() for one in members]
+            owner = _owner(source, found.place)
+            recordings = [
+                one if one.speaker is not None else replace(one, speaker=owner)
+                for _, members in found.speech.in_order()
+                for one in members
+                if only is None or one.file_id in only
+            ]
             for outcome in _one_ahead(recordings, features):
                 named = outcome.renamed(prefix + outcome.name)
                 if isinstance(named, Heard):
@@ -43,6 +53,12 @@ def stream_speech(
                     raise UnreadableRecordingError(named)
                 else:
                     on_skip(named)
+
+
+def _owner(source: str | Path, place: Place) -> str:
+    """Who speaks where the source does not say: whom the folder is named after."""
+    path = Path(source)
+    return legible(path.resolve().parent.name if path.is_file() and is_audio_name(path.name) else place.label)
 
 
 def count_speech(inputs: Sequence[str | Path]) -> int:
