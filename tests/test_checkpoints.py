@@ -169,7 +169,7 @@ def test_a_folder_that_holds_a_run_is_not_written_over(run, source):
 
 def test_changed_data_is_noticed(run, source, tmp_path):
     fewer = write_pictures(tmp_path / "fewer.npy", count=60)
-    with pytest.raises(CheckpointError, match=r"was trained on other pictures than .*fewer.npy holds now"):
+    with pytest.raises(CheckpointError, match=r"was trained on other data than .*fewer.npy holds now"):
         resume(run, epochs=3, source=str(fewer), announce=quiet)
     (tmp_path / "elsewhere").mkdir()
     same = Path(shutil.copy(source, tmp_path / "elsewhere"))
