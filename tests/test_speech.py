@@ -198,6 +198,15 @@ class TestUse:
         arguments = ["reconstruct", str(run), str(recordings / "stranger"), "-o", str(tmp_path / "none")]
         assert main(arguments) != 0
 
+    def test_a_continuous_latent_reconstructs_and_says_that_it_has_no_codes(self, recordings, tmp_path, capsys):
+        out = str(tmp_path / "vae")
+        assert main([*TRAIN, "--set", "quantizer.name=gaussian-latent", "--epochs", "1", "--out", out]) == 0
+        assert "sqvae reconstruct" in " ".join(capsys.readouterr().out.split())
+        assert main(["reconstruct", out, str(recordings / "alto"), "-o", str(tmp_path / "out")]) == 0
+        assert (tmp_path / "out" / "a.npy").exists()
+        assert main(["encode", out, str(recordings / "alto"), "-o", str(tmp_path / "codes.safetensors")]) != 0
+        assert "has a continuous latent, and no codes" in " ".join(capsys.readouterr().err.split())
+
     def test_a_recording_is_not_replaced_by_codes(self, run, recordings, capsys):
         target = recordings / "alto" / "a.wav"
         before = target.read_bytes()

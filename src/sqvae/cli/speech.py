@@ -202,13 +202,12 @@ def report_abx(
     for mode in modes:
         check_name(mode, MODES, "--mode")
     tokenizer, items = load_speech_tokenizer(run), read_items(path)
-    there = [name for name, form in REPRESENTATIONS.items() if form.continuous or tokenizer.is_discrete]
     with console.progress_bar() as progress:
         results = abx_of(
             tokenizer,
             items,
             sources,
-            representations=representations or there,
+            representations=representations,
             modes=modes or MODES,
             allow_missing=allow_missing,
             on_skip=lambda one: console.warning(f"left out: {one}"),

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from sqvae.experiment.pretrained import read
+from sqvae.experiment.pretrained import read_settings
 from sqvae.experiment.speech_tokenizer import load_speech_tokenizer
 from sqvae.experiment.tokenizer import load_tokenizer
 
@@ -33,4 +33,4 @@ LOADERS = {"speech": load_speech_tokenizer}
 
 def kind_of(name: str | Path, **download: Any) -> str:
     """What a trained model is about: pictures, labels, levels or speech."""
-    return read(name, download)[1].data.kind
+    return read_settings(name, download).data.kind

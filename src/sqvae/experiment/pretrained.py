@@ -14,7 +14,15 @@ from sqvae import __version__
 from sqvae.experiment.configuration import Experiment
 from sqvae.experiment.observation import codebook_size_of
 from sqvae.experiment.settings import from_json, to_json
-from sqvae.training import Checkpoint, CheckpointError, RunFolder, fingerprint, read_checkpoint, write_checkpoint
+from sqvae.training import (
+    Checkpoint,
+    CheckpointError,
+    RunFolder,
+    fingerprint,
+    read_checkpoint,
+    read_json,
+    write_checkpoint,
+)
 
 FORMAT = 1
 
@@ -98,6 +106,14 @@ def read(name: str | Path, download: Mapping[str, Any]) -> tuple[Checkpoint, Exp
         time.sleep(0.2)
         checkpoint = read_checkpoint(_find(name, download))
     return checkpoint, experiment_from(checkpoint.config, name)
+
+
+def read_settings(name: str | Path, download: Mapping[str, Any]) -> Experiment:
+    """The experiment alone, without the weights."""
+    try:
+        return experiment_from(read_json(_find(name, download) / "config.json"), name)
+    except CheckpointError:
+        return read(name, download)[1]  # which waits for a run in progress, and says what is wrong
 
 
 def with_weights(

@@ -53,7 +53,7 @@ def abx_of(
     items: Sequence[Item],
     sources: Sequence[str | Path],
     *,
-    representations: Sequence[str] = tuple(REPRESENTATIONS),
+    representations: Sequence[str] = (),
     modes: Sequence[str] = MODES,
     allow_missing: bool = False,
     on_skip: Callable[[Skipped], None] = lambda skipped: None,
@@ -64,10 +64,14 @@ def abx_of(
     Arguments:
         items: what is compared: see :func:`sqvae.metrics.read_items`.
         sources: where the recordings are that the items are from.
+        representations: names in ``REPRESENTATIONS``; by default all that the model has.
         allow_missing: leave out items of recordings that are not there, or can't be read, rather than raise.
         on_skip: called with each recording that can't be read.
         progress: called with what is being done, how many recordings are done and how many there are.
     """
+    representations = representations or [
+        name for name, form in REPRESENTATIONS.items() if form.continuous or tokenizer.is_discrete
+    ]
     wanted = {item.file for item in items}
     found: dict[str, dict[str, Tensor]] = {name: {} for name in representations}
     names: dict[str, str] = {}
@@ -113,8 +117,7 @@ def abx_measures(tokenizer: SpeechTokenizer, source: str, progress: Progress | N
     Arguments:
         source: a folder, or the name of a set.
     """
-    there = [name for name, form in REPRESENTATIONS.items() if form.continuous or tokenizer.is_discrete]
-    results = abx_of(tokenizer, items_of(source), [source], representations=there, progress=progress)
+    results = abx_of(tokenizer, items_of(source), [source], progress=progress)
     return {f"abx_{mode}_{name}": result.error for (mode, name), result in results.items()}
 
 
