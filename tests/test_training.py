@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from runs import tiny, weights_of, write_pictures
+from sqvae.cli.training import is_unfinished
 from sqvae.experiment import resume, train
 from sqvae.training import (
     Order,
@@ -252,6 +253,23 @@ class TestRun:
         run(tiny(source, epochs=4, schedule="constant"), tmp_path / "whole")
         assert weights_of(tmp_path / "run" / "last") == weights_of(tmp_path / "whole" / "last")
 
+    def test_it_stops_where_the_loss_is_low_enough_and_for_good(self, source, tmp_path):
+        def losses(folder):
+            return [
+                r["loss_per_dimension"]
+                for r in read_records(tmp_path / folder / "log.jsonl")
+                if r["kind"] == "validation"
+            ]
+
+        run(tiny(source, epochs=4, schedule="constant"), tmp_path / "whole")
+        whole = losses("whole")
+        assert whole[1] < whole[0]
+        run(tiny(source, epochs=4, schedule="constant", until=whole[1]), tmp_path / "until")
+        assert losses("until") == whole[:2]
+        assert not is_unfinished(tmp_path / "until")
+        resume(tmp_path / "until", announce=quiet)
+        assert losses("until") == whole[:2]
+
     @pytest.mark.slow
     def test_a_compiled_run_gives_nearly_the_same_curve(self, source, tmp_path):
         run(tiny(source, epochs=1), tmp_path / "eager")
@@ -398,6 +416,24 @@ class TestMeasures:
         mirrored = (once == as_they_are.flip(-1)).flatten(1).all(1)
         assert (kept | mirrored).all()
         assert 0.4 < kept.float().mean() < 0.6
+
+    def test_moved_pictures_repeat_their_edges_and_nothing_else_is_new(self, source):
+        from sqvae.data import Varied, load
+
+        plain = load(source).train
+        indices = torch.arange(len(plain)).repeat(20)
+        torch.manual_seed(3)
+        moved = Varied(plain, shift=2).take(indices)
+        torch.manual_seed(3)
+        assert torch.equal(moved, Varied(plain, shift=2).take(indices))
+        padded = torch.nn.functional.pad(plain.take(indices).float(), (2, 2, 2, 2), mode="replicate")
+        height, width = plain.shape[1:]
+        windows = [padded[:, :, y : y + height, x : x + width] == moved for y in range(5) for x in range(5)]
+        found = torch.stack([window.flatten(1).all(1) for window in windows])  # (25, B)
+        assert found.any(0).all()
+        assert found.any(1).all()  # every offset is met
+        with pytest.raises(ValueError, match="shift must be a number of pixels, 0 or more, got -1"):
+            Varied(plain, shift=-1)
 
     def test_statistics_are_per_position(self, source):
         from sqvae.data import load

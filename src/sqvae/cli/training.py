@@ -115,9 +115,12 @@ def processes_of(run: Path) -> int:
 
 
 def is_unfinished(run: Path) -> bool:
-    """Whether a run has epochs left to train."""
+    """Whether a run has not come to the end of its plan."""
     state, folder = _training_state(run), RunFolder(run)
-    return bool(state) and folder.config.exists() and state["epoch"] < read_experiment(folder)[0].training.epochs
+    if not state or not folder.config.exists():
+        return False
+    best = float("inf") if state["best"] is None else state["best"]
+    return not read_experiment(folder)[0].training.is_over(state["epoch"], best)
 
 
 def _observers(run: RunFolder, progress: Progress) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from sqvae.data.content import Progress
 from sqvae.data.detection import holds_labels
 from sqvae.data.digits import digits
 from sqvae.data.loading import load
-from sqvae.data.pictures import Mirrored, Pictures, PictureSets
+from sqvae.data.pictures import Pictures, PictureSets, Varied
 from sqvae.data.preprocessing import Preprocessing
 from sqvae.data.readers import READERS
 from sqvae.data.streaming import count, stream
@@ -15,13 +15,13 @@ __all__ = [
     "DATASETS",
     "READERS",
     "Dataset",
-    "Mirrored",
     "PictureSets",
     "Pictures",
     "Preprocessing",
     "Progress",
     "Skipped",
     "UnreadablePictureError",
+    "Varied",
     "count",
     "digits",
     "folder_of",

@@ -93,25 +93,43 @@ class Pictures:
         self._pictures = _map(self._file)
 
 
-class Mirrored:
-    """Pictures of which every second one, drawn anew each time, is mirrored left to right.
+class Varied:
+    """Pictures that differ a little each time they are taken, so that few of them last longer.
 
     Arguments:
         pictures: what to take them from.
+        flip: whether every second one, drawn anew each time, is mirrored left to right.
+        shift: how many pixels each is moved at most, up or down and to a side; what it leaves is filled from its edge.
     """
 
-    def __init__(self, pictures: Pictures) -> None:
-        self.pictures = pictures
+    def __init__(self, pictures: Pictures, *, flip: bool = False, shift: int = 0) -> None:
+        if shift < 0:
+            raise ValueError(f"shift must be a number of pixels, 0 or more, got {shift}")
+        self.pictures, self.flip, self.shift = pictures, flip, shift
 
     def __len__(self) -> int:
         return len(self.pictures)
 
     def take(self, indices: Tensor) -> Tensor:  # (B,) -> (B, C, H, W)
-        """Some of the pictures; which of them are mirrored is drawn from torch's own generator."""
+        """Some of the pictures; how they differ is drawn from torch's own generator."""
         stored = self.pictures.take(indices)
-        mirrored = own_rows(lambda rows: torch.rand(rows), len(stored)) < 0.5
-        stored[mirrored] = stored[mirrored].flip(-1)
+        if self.flip:
+            mirrored = own_rows(lambda rows: torch.rand(rows), len(stored)) < 0.5
+            stored[mirrored] = stored[mirrored].flip(-1)
+        if self.shift:
+            by = own_rows(lambda rows: torch.randint(-self.shift, self.shift + 1, (rows, 2)), len(stored))
+            stored = _moved(stored, by)
         return stored
+
+
+def _moved(pictures: Tensor, by: Tensor) -> Tensor:  # (B, C, H, W), (B, 2) -> (B, C, H, W)
+    """Pictures moved down and to the right; edges are repeated."""
+    rows, columns = (
+        (torch.arange(size) - offset[:, None]).clamp(0, size - 1)  # (B, size): where each line comes from
+        for size, offset in zip(pictures.shape[-2:], by.T, strict=True)
+    )
+    batch = torch.arange(len(pictures))
+    return pictures.movedim(1, -1)[batch[:, None, None], rows[:, :, None], columns[:, None, :]].movedim(-1, 1)
 
 
 @dataclass(frozen=True)

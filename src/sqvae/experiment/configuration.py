@@ -57,6 +57,8 @@ class DataSettings:
     """and how they are shown: #rrggbb each. None: as the maps' own palette has it, or by turns."""
     flip: bool = False
     """Whether every second picture, drawn anew each time, is mirrored left to right in training."""
+    shift: int = 0
+    """How many pixels pictures are moved at most, drawn anew each time, in training; their edges are repeated."""
     split_seed: int = 0
     """Of the division into training, validation and test pictures, where the data has none of its own."""
     strict: bool = False
@@ -65,6 +67,8 @@ class DataSettings:
     def __post_init__(self) -> None:
         if self.kind == "levels" and self.channels not in (None, 1):
             raise ConfigurationError(f"levels are of grey pictures: data.channels must be 1, got {self.channels}")
+        if self.shift < 0:
+            raise ConfigurationError(f"data.shift must be a number of pixels, 0 or more, got {self.shift}")
         _ = self.preprocessing  # which says what is wrong with them
         self._check_classes()
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from sqvae.data import DATASETS, Mirrored, PictureSets, Progress
+from sqvae.data import DATASETS, PictureSets, Progress, Varied
 from sqvae.data import load as load_data
 from sqvae.experiment.assembly import build_model
 from sqvae.experiment.configuration import Experiment
@@ -36,7 +36,8 @@ class PreparedPictures(Prepared):
 
     @property
     def examples(self) -> Examples:
-        return Mirrored(self.data.train) if self.experiment.data.flip else self.data.train
+        data = self.experiment.data
+        return Varied(self.data.train, flip=data.flip, shift=data.shift)
 
     def new_model(self) -> LatentModel:
         return new_model(self.experiment)

@@ -187,7 +187,7 @@ class Training:
             with StopSignals() as signals:
                 self._tell("started")
                 saved = time.monotonic()
-                while self.position.epoch < self.plan.epochs:
+                while not self.plan.is_over(self.position.epoch, self.best):
                     for indices in self._batches():
                         self._step(indices)
                         self.seconds = time.monotonic() - start

@@ -22,6 +22,8 @@ class Plan:
     learning_rate: float = 1e-3
     schedule: str = "plateau"
     """How the learning rate falls: see `sqvae.training.SCHEDULES`."""
+    until: float | None = None
+    """Stop at the first validation whose loss is no more than this. None: after all epochs."""
     patience: int = 3
     """Of the plateau rule: so many epochs without improvement, and the rate is halved."""
     tolerance: float = 1e-4
@@ -65,6 +67,8 @@ class Plan:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"training.{name} must be > 0, or none; got {value}")
+        if self.until is not None and not math.isfinite(self.until):
+            raise ValueError(f"training.until must be a finite loss, or none; got {self.until}")
         for name in ("temperature_decay", "tolerance"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"training.{name} must be finite and at least 0, got {getattr(self, name)}")
@@ -73,3 +77,12 @@ class Plan:
                 f"training.accumulate must divide the batch: {self.batch_size} examples don't make "
                 f"{self.accumulate} equal shares"
             )
+
+    def is_over(self, epochs: int, best: float) -> bool:
+        """Whether a run has come to its end.
+
+        Arguments:
+            epochs: those it has trained for.
+            best: the least loss on validation so far.
+        """
+        return epochs >= self.epochs or (self.until is not None and best <= self.until)
