@@ -56,6 +56,7 @@ benchmark: $(INSTALLED)
 	$(BIN)/python -m benchmarks.quantizers --out docs/benchmarks.md
 	$(BIN)/python -m benchmarks.training --out docs/benchmarks-training.md
 	$(BIN)/python -m benchmarks.speech --out docs/benchmarks-speech.md
+	$(BIN)/python -m benchmarks.sampling --out docs/benchmarks-sampling.md
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .

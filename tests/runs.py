@@ -1,5 +1,6 @@
 """Small real runs for tests: pictures that can be learned, and an experiment that takes a second."""
 
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,3 +40,18 @@ def weights_of(folder: Path) -> dict[str, bytes]:
     from safetensors.torch import load_file
 
     return {name: tensor.numpy().tobytes() for name, tensor in load_file(folder / "model.safetensors").items()}
+
+
+def said(capsys) -> str:
+    """What was printed, in one line: a narrow terminal breaks lines anywhere."""
+    captured = capsys.readouterr()
+    return " ".join((captured.out + captured.err).split())
+
+
+def zipped(folder: Path) -> Path:
+    """The same files in an archive, in the wrong order."""
+    archive = folder.with_suffix(".zip")
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in sorted(folder.rglob("*"), reverse=True):
+            file.write(path, path.relative_to(folder))
+    return archive

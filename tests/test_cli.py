@@ -12,6 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
+from runs import said
 from sqvae.cli import main
 from sqvae.cli.app import app
 from sqvae.recipes import RECIPES
@@ -54,12 +55,6 @@ def run(pictures, tmp_path_factory):
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-def said(capsys) -> str:
-    """What was printed, in one line: a narrow terminal breaks lines anywhere."""
-    captured = capsys.readouterr()
-    return " ".join((captured.out + captured.err).split())
 
 
 def commands() -> list[str]:

@@ -15,6 +15,7 @@ import pytest
 import torch
 from PIL import Image
 
+from runs import zipped
 from sqvae.data import DATASETS, READERS, Preprocessing, count, digits, load, stream
 
 ROOT = Path(os.environ.get("SQVAE_DATA") or Path(__file__).parents[2] / "shared" / "data")
@@ -49,15 +50,6 @@ def recognised(path):
 
 
 # --- Folders and zip files
-
-
-def zipped(folder):
-    """The same files in an archive, in the wrong order."""
-    archive = folder.with_suffix(".zip")
-    with zipfile.ZipFile(archive, "w") as file:
-        for path in sorted(folder.rglob("*"), reverse=True):
-            file.write(path, path.relative_to(folder))
-    return archive
 
 
 @pytest.fixture(params=["folder", "zip"])

@@ -13,7 +13,7 @@ from PIL import Image
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
-from runs import tiny, write_pictures
+from runs import said, tiny, write_pictures
 from sqvae.cli import main
 from sqvae.data import load as load_data
 from sqvae.distributions import perplexity
@@ -98,11 +98,6 @@ def figures(monkeypatch):
     kept = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, path, **_: kept.append(figure))
     return kept
-
-
-def said(capsys) -> str:
-    captured = capsys.readouterr()
-    return " ".join((captured.out + captured.err).split())
 
 
 def drawn(folder: Path) -> set[str]:

@@ -65,12 +65,15 @@ def place(tmp_path_factory):
         write_audio(file, 0.1 * random.standard_normal(12_000), 16_000)
     small = ["--set", "quantizer.dim=4", "--set", "training.passes_per_epoch=2", "--epochs", "1"]
     of_speech = ["--set", "speech.channels=8", "--set", "speech.segments_per_epoch=104"]
+    small_prior = ["--set", "prior.channels=8", "--set", "prior.layers=1", "--set", "training.passes_per_epoch=1"]
+    small_prior += ["--epochs", "1"]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
         for line in shell_lines():
             command = shlex.split(line)[1:]
             cut = small if command[0] == "train" and "--dry-run" not in command else []
             cut = [*cut, *of_speech] if cut and "recordings" in command else cut
+            cut = small_prior if command[0] == "train-prior" else cut
             cut = ["--dry-run"] if command[0] == "reproduce" else cut  # another test carries it out
             assert main([*command, *cut]) == 0, command
     return place
@@ -78,8 +81,9 @@ def place(tmp_path_factory):
 
 def test_the_readme_s_commands_lead_to_decoded_pictures(place):
     used = {shlex.split(line)[1] for line in shell_lines()}
-    assert used == {"train", "resume", "inspect", "evaluate", "encode", "decode", "reconstruct", "reproduce"}
-    for folder in ("decoded", "rebuilt"):
+    of_models = {"train", "resume", "inspect", "evaluate", "encode", "decode", "reconstruct", "reproduce"}
+    assert used == {*of_models, "train-prior", "sample", "compress", "decompress"}
+    for folder in ("decoded", "rebuilt", "restored"):
         assert len(list((place / folder).rglob("*.png"))) == 20
     assert len(list((place / "spoken").rglob("*.wav"))) == 12
 

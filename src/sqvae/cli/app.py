@@ -7,14 +7,13 @@ import dataclasses
 import os
 import sys
 from collections.abc import Sequence
-from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sqvae.cli.launch import is_first_process, is_launched, launch
+from sqvae.cli.launch import is_first_process, is_launched
 from sqvae.cli.options import (
     Audio,
     Batch,
@@ -31,32 +30,7 @@ from sqvae.cli.options import (
     Split,
     Strict,
 )
-
-app = typer.Typer(
-    name="sqvae",
-    help="Discrete representations that use their whole codebook: pictures to tokens, and back.",
-    epilog="Start with: sqvae train demo",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-_typed: ContextVar[list[str]] = ContextVar("typed")
-"""What stood on the command line."""
-
-
-@app.callback(invoke_without_command=True)
-def _root(
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
-) -> None:
-    if version:
-        from sqvae import __version__
-
-        print(f"sqvae {__version__}")
-        raise typer.Exit
+from sqvae.cli.root import app, is_of_speech, launched_elsewhere, typed_words
 
 
 @app.command(epilog="Example: sqvae train --data photos --out runs/photos --set quantizer.codebook_size=1024")
@@ -93,7 +67,7 @@ def train(
         console.out.print_json(data=dataclasses.asdict(experiment))
         return
     folder = out or new_folder(experiment)
-    if _launched_elsewhere(devices, nodes, ["--out", str(folder)] if out is None else []):
+    if launched_elsewhere(devices, nodes, ["--out", str(folder)] if out is None else []):
         return
     if is_first_process():
         console.note(f"training {experiment.recipe} in {folder}")
@@ -114,13 +88,15 @@ def resume(
     nodes: Nodes = 1,
 ) -> None:
     """Go on exactly where a run stands: the same weights come out as if it had never stopped."""
+    from sqvae.cli.priors import is_prior, watched_prior
     from sqvae.cli.training import processes_of, watched
     from sqvae.experiment import resume as resume_run
     from sqvae.training import RunFolder
 
-    if _launched_elsewhere(devices or processes_of(run), nodes, []):
+    if launched_elsewhere(devices or processes_of(run), nodes, []):
         return
-    watched(RunFolder(run), partial(resume_run, run, source=data, checkpoint=checkpoint, epochs=epochs))
+    watch = watched_prior if is_prior(run) else watched
+    watch(RunFolder(run), partial(resume_run, run, source=data, checkpoint=checkpoint, epochs=epochs))
 
 
 @app.command(epilog="Example: sqvae evaluate runs/photos --split test")
@@ -132,6 +108,7 @@ def evaluate(
     batch: Annotated[
         int | None, typer.Option("--batch", min=1, help="Pictures at a time. Default: as in training.")
     ] = None,
+    no_rates: Annotated[bool, typer.Option("--no-rates", help="Leave out what pictures cost as files.")] = False,
 ) -> None:
     """Measure error, use of codes and likelihood on held-out pictures. Kept in RUN/results-SPLIT.json and .md."""
     import json
@@ -140,9 +117,8 @@ def evaluate(
     from sqvae.cli.evaluation import evaluate_run, show
 
     with console.progress_bar() as progress:
-        result = evaluate_run(
-            run, data, split.value, batch, progress, lambda text: None if as_json else console.note(text)
-        )
+        announce = (lambda text: None) if as_json else console.note
+        result = evaluate_run(run, data, split.value, batch, progress, announce, rates=not no_rates)
     if as_json:
         print(json.dumps(result.record, indent=2))
         return
@@ -168,7 +144,7 @@ def reconstruct(
 
     if not overwrite:
         check_apart(inputs, out)
-    if _is_of_speech(run, speaker=speaker, audio=audio):
+    if is_of_speech(run, speaker=speaker, audio=audio):
         from sqvae.cli.speech import reconstruct_recordings
 
         reconstruct_recordings(run, inputs, out, speaker=speaker, audio=audio, strict=strict, overwrite=overwrite)
@@ -208,7 +184,7 @@ def encode(
     from sqvae.experiment import load_tokenizer
 
     check_target(out)
-    of_speech = _is_of_speech(run)
+    of_speech = is_of_speech(run)
     if is_unfinished(run):
         console.warning(
             f"{run} is not trained to its end. When it goes on it becomes another model, which can't decode these "
@@ -253,7 +229,7 @@ def decode(
     from sqvae.codec import CodeFile, decode_file
     from sqvae.experiment import load_tokenizer
 
-    if _is_of_speech(run, speaker=speaker, audio=audio):
+    if is_of_speech(run, speaker=speaker, audio=audio):
         from sqvae.cli.speech import decode_units
 
         decode_units(run, codes, out, speaker=speaker, audio=audio, overwrite=overwrite)
@@ -389,7 +365,7 @@ def list_things(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command, and return the exit code. What goes wrong is said in one message, on standard error."""
     typed = sys.argv[1:] if arguments is None else list(arguments)
-    _typed.set(typed)
+    typed_words.set(typed)
     try:
         app(args=typed)
     except SystemExit as end:
@@ -403,23 +379,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"sqvae: {failure}", file=sys.stderr)
         return 1
     return 0
-
-
-def _is_of_speech(run: Path, *, speaker: str | None = None, audio: bool = False) -> bool:
-    """Whether a run is a model of speech; raises if it isn't, and is asked for a voice."""
-    from sqvae.experiment import ConfigurationError, kind_of
-
-    kind = kind_of(run)
-    if kind != "speech" and (speaker is not None or audio):
-        raise ConfigurationError(f"--speaker and --audio are of models of speech, and {run} is one of {kind}")
-    return kind == "speech"
-
-
-def _launched_elsewhere(devices: int | None, nodes: int, extra: list[str]) -> bool:
-    """Start several processes if they are asked for; True when they have done the work."""
-    if is_launched() or ((devices or 1) == 1 and nodes == 1):
-        return False
-    code = launch([*_typed.get(), *extra], devices or 1, nodes)
-    if code:
-        raise typer.Exit(code)
-    return True

@@ -63,8 +63,9 @@ _VALIDATED = {
     "mse": "mse x 1000 {:7.3f}",
     "pixel_error": "wrong {:6.2f}%",
     "miou": "mIoU {:5.1f}%",
+    "bits_per_code": "bits per code {:7.4f}",
 }
-_FACTORS = {"mse_db": 1, "mse": 1000, "pixel_error": 100, "miou": 100}
+_FACTORS = {"mse_db": 1, "mse": 1000, "pixel_error": 100, "miou": 100, "bits_per_code": 1}
 """How errors on the validation set are shown."""
 
 
@@ -99,6 +100,7 @@ class TrainingBar(Watcher):
             "loss": "loss {:.0f}",
             "mse": "mse {:.4f}",
             "pixel_error": "wrong {:.1%}",
+            "bits_per_code": "bits per code {:.3f}",
             "perplexity": "perplexity {:.0f}",
             "variance": "var {:.3g}",
             "concentration": "conc {:.3g}",
@@ -110,7 +112,8 @@ class TrainingBar(Watcher):
     def validated(self, position: Position, validation: Validation, best: bool) -> None:
         measures = validation.metrics
         width = int(math.log10(position.epochs)) + 1
-        parts = [f"epoch {position.epoch:>{width}}/{position.epochs}", f"loss per dimension {validation.loss:8.4f}"]
+        loss = "nats per code" if "bits_per_code" in measures else "loss per dimension"
+        parts = [f"epoch {position.epoch:>{width}}/{position.epochs}", f"{loss} {validation.loss:8.4f}"]
         shown = [name for name in _VALIDATED if name in measures and not (name == "mse" and "mse_db" in measures)]
         parts += [_VALIDATED[name].format(_FACTORS[name] * measures[name]) for name in shown]
         if "perplexity" in measures:

@@ -9,7 +9,9 @@ from typing import Any
 from rich.table import Table
 
 from sqvae.cli import console
+from sqvae.cli.compression import compressor_of
 from sqvae.cli.listing import SETS
+from sqvae.cli.rates import draw_rates, measure_rates
 from sqvae.data import Progress
 from sqvae.experiment import Evaluation, Prepared, Pretrained, load, prepare
 from sqvae.reports import results_page, rows_of, save_pairs
@@ -27,9 +29,20 @@ class Result:
 
 
 def evaluate_run(
-    run: Path, source: str | None, split: str, batch: int | None, progress: Progress, announce: Callable[[str], None]
+    run: Path,
+    source: str | None,
+    split: str,
+    batch: int | None,
+    progress: Progress,
+    announce: Callable[[str], None],
+    *,
+    rates: bool = False,
 ) -> Result:
-    """Measure a run on a part of its data, or of other data, and write the results into its folder."""
+    """Measure a run on a part of its data, or of other data, and write the results into its folder.
+
+    Arguments:
+        rates: measure what pictures cost as files, too.
+    """
     tokenizer: Pretrained = load(run)
     experiment = tokenizer.experiment
     source, prepared = data_of(run, tokenizer, source, progress, announce)
@@ -44,6 +57,8 @@ def evaluate_run(
         "measures": evaluation.measures,
         "counts": list(evaluation.counts),
     }
+    if rates and experiment.kind in ("pictures", "levels") and tokenizer.is_discrete:
+        record["rates"] = measure_rates(compressor_of(run, None, batch=64), prepared.part(split), progress)
     result = Result(record, _setting(run, tokenizer, source, split, prepared), len(evaluation.counts), ())
     if RunFolder(run).config.exists() and not (run / "model.safetensors").exists():  # and not one of its checkpoints
         with contextlib.suppress(OSError):  # a run that may only be read can be measured all the same
@@ -84,7 +99,11 @@ def _write(run: Path, result: Result, evaluation: Evaluation, *, own: bool) -> t
     if RunFolder(run).curves.exists():
         images += ["![Curves of self-annealing](curves.png)", "How quantization annealed itself."]
     command = f"sqvae evaluate {run} --split {split}" + ("" if own else f" --data {source}")
-    rows = rows_of(record["measures"], result.codebook_size, record["batch_size"])
+    if "rates" in record:
+        drawing = run / f"{stem.replace('results', 'rates')}.png"
+        draw_rates(drawing, record["rates"], f"{run.name}, {split} pictures of {Path(source).name}")
+        images += [f"![Bits per pixel]({drawing.name})", "What pictures cost as files, and how good they are then."]
+    rows = _rows(record, result.codebook_size)
     write_json(numbers, record)
     page.write_text(results_page(f"Results: {run.name}", command, result.setting, rows, images))
     save_pairs(picture, evaluation.originals, evaluation.reconstructions, evaluation.errors)
@@ -94,11 +113,23 @@ def _write(run: Path, result: Result, evaluation: Evaluation, *, own: bool) -> t
 def show(result: Result) -> None:
     """Print what was measured, on what, and where it is kept."""
     table = Table("what", "value", title=result.setting, title_justify="left")
-    for what, value in rows_of(result.record["measures"], result.codebook_size, result.record["batch_size"]).items():
+    for what, value in _rows(result.record, result.codebook_size).items():
         table.add_row(what, value)
     console.out.print(table)
     for path in result.written:
         console.note(f"written: {path}")
+
+
+def _rows(record: dict[str, Any], codebook_size: int) -> dict[str, str]:
+    """What was measured, in words."""
+    rows = rows_of(record["measures"], codebook_size, record["batch_size"])
+    if rates := record.get("rates"):
+        rows["bits per pixel, compressed"] = (
+            f"{rates['bits_per_pixel']:.4f}, {rates['bytes_per_picture']:.1f} bytes each"
+        )
+        rows["bits per code, compressed"] = f"{rates['bits_per_code']:.3f}, by {rates['by']}"
+        rows[f"PSNR of {rates['pictures']:,} of them, as bytes"] = f"{rates['psnr']:.2f} dB"
+    return rows
 
 
 def _setting(run: Path, tokenizer: Pretrained, source: str, split: str, prepared: Prepared) -> str:

@@ -36,6 +36,14 @@ class PictureFolder:
             image.save(target)
 
 
+def check_free(out: Path, overwrite: bool) -> None:
+    """Raise if a file would take the place of another."""
+    if out.exists() and not overwrite:
+        raise FileExistsError(
+            f"{out} is there already, and is left as it is. Choose another name with -o, or pass --overwrite"
+        )
+
+
 def check_apart(inputs: Sequence[str], out: Path) -> None:
     """Raise if results would land among the pictures they come from."""
     for source in inputs:

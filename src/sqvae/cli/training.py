@@ -136,6 +136,21 @@ def watched(run: RunFolder, work: Callable[..., Any]) -> None:
     Arguments:
         work: trains; it takes `watchers`, `announce` and `progress`.
     """
+    trained(run, work)
+    if not is_first_process():
+        return
+    with console.progress_bar() as progress:
+        result = evaluate_run(run.path, None, "test", None, progress, lambda note: None)
+    show(result)
+    what = "RECORDINGS" if read_experiment(run)[0].data.kind == "speech" else "PICTURES"
+    use = f"encode {run} {what} -o codes.safetensors"
+    if not result.codebook_size:
+        use = f"reconstruct {run} {what} -o rebuilt"
+    console.out.print(f"Done: {run}. Use it with: sqvae {use}", soft_wrap=True)
+
+
+def trained(run: RunFolder, work: Callable[..., Any]) -> None:
+    """Train where a person can watch, to the end, or until they stop it."""
     try:
         with console.progress_bar() as progress:
             work(**_observers(run, progress))
@@ -144,12 +159,3 @@ def watched(run: RunFolder, work: Callable[..., Any]) -> None:
             console.err.print(f"Stopped at {stop.position}, and saved. Go on with: sqvae resume {run}", soft_wrap=True)
         raise typer.Exit(128 + stop.signal_number if stop.signal_number else 1) from None
     leave_other_processes()
-    if is_first_process():
-        with console.progress_bar() as progress:
-            result = evaluate_run(run.path, None, "test", None, progress, lambda note: None)
-        show(result)
-        what = "RECORDINGS" if read_experiment(run)[0].data.kind == "speech" else "PICTURES"
-        use = f"encode {run} {what} -o codes.safetensors"
-        if not result.codebook_size:
-            use = f"reconstruct {run} {what} -o rebuilt"
-        console.out.print(f"Done: {run}. Use it with: sqvae {use}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Files in the safetensors format that are written as their content comes, to the side, and renamed when whole."""
+"""Files that are written as their content comes, to the side, and renamed when whole."""
 
 import contextlib
 import json
@@ -20,13 +20,15 @@ class CodeFileError(Exception):
     """A file of codes can't be written, read or decoded; the message says why, and what to do."""
 
 
-Writer = TypeVar("Writer", bound="AsideWriter")
+class DamageError(Exception):
+    """Bytes that can't have been written as they are. Says what is wrong; whoever knows the file says which it is."""
 
 
-class AsideWriter(ABC):
+Writer = TypeVar("Writer", bound="Aside")
+
+
+class Aside(ABC):
     """Writes one file. Within its block the file does not exist under its name; after it, it is whole.
-
-    The header is as long at the start as it will be at the end, so that content goes straight to the disk.
 
     Arguments:
         path: of the file.
@@ -38,8 +40,8 @@ class AsideWriter(ABC):
         self._file: BinaryIO | None = None
 
     @abstractmethod
-    def finish(self) -> tuple[Mapping[str, str], Mapping[str, tuple[str, list[int]]]]:
-        """Put what is left; and say, for the header, the metadata, and type and shape of each tensor as they follow."""
+    def complete(self, file: BinaryIO) -> None:
+        """Put what is left."""
 
     def put(self, content: bytes) -> None:
         """Add to the file."""
@@ -55,7 +57,6 @@ class AsideWriter(ABC):
                 raise IsADirectoryError(None, "it is a folder; name a file")
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self._partial.open("wb")
-            self._file.write(bytes(HEADER))
         except OSError as failure:
             raise self._failed(failure) from failure
         return self
@@ -65,7 +66,9 @@ class AsideWriter(ABC):
         try:
             with self._file:
                 if kind is None:
-                    self._end(self._file)
+                    self.complete(self._file)
+                    self._file.flush()
+                    os.fsync(self._file.fileno())
             if kind is None:
                 self._partial.replace(self.path)
         except OSError as failure:
@@ -73,7 +76,31 @@ class AsideWriter(ABC):
         finally:
             self._partial.unlink(missing_ok=True)
 
-    def _end(self, file: BinaryIO) -> None:
+    def _failed(self, failure: OSError) -> CodeFileError:
+        with contextlib.suppress(OSError):
+            self._partial.unlink(missing_ok=True)
+        return CodeFileError(f"can't write {self.path}: {failure.strerror or failure}; nothing is left of it")
+
+
+class AsideWriter(Aside):
+    """Writes one file in the safetensors format.
+
+    The header is as long at the start as it will be at the end, so that content goes straight to the disk.
+
+    Arguments:
+        path: of the file.
+    """
+
+    @abstractmethod
+    def finish(self) -> tuple[Mapping[str, str], Mapping[str, tuple[str, list[int]]]]:
+        """Put what is left; and say, for the header, the metadata, and type and shape of each tensor as they follow."""
+
+    def __enter__(self: Writer) -> Writer:
+        super().__enter__()
+        self.put(bytes(HEADER))
+        return self
+
+    def complete(self, file: BinaryIO) -> None:
         metadata, tensors = self.finish()
         header: dict[str, object] = {"__metadata__": dict(metadata)}
         start = 0
@@ -84,10 +111,3 @@ class AsideWriter(ABC):
         text = json.dumps(header).encode().ljust(HEADER - 8)
         file.seek(0)
         file.write(len(text).to_bytes(8, "little") + text)
-        file.flush()
-        os.fsync(file.fileno())
-
-    def _failed(self, failure: OSError) -> CodeFileError:
-        with contextlib.suppress(OSError):
-            self._partial.unlink(missing_ok=True)
-        return CodeFileError(f"can't write {self.path}: {failure.strerror or failure}; nothing is left of it")

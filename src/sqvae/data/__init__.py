@@ -1,6 +1,7 @@
 """Pictures, from wherever they lie, as tensors."""
 
 from sqvae.data.catalogue import DATASETS, Dataset, folder_of
+from sqvae.data.classes import Classes, classes_of
 from sqvae.data.collection import Skipped, UnreadablePictureError
 from sqvae.data.content import Progress
 from sqvae.data.detection import holds_labels
@@ -14,6 +15,7 @@ from sqvae.data.streaming import count, stream
 __all__ = [
     "DATASETS",
     "READERS",
+    "Classes",
     "Dataset",
     "PictureSets",
     "Pictures",
@@ -22,6 +24,7 @@ __all__ = [
     "Skipped",
     "UnreadablePictureError",
     "Varied",
+    "classes_of",
     "count",
     "digits",
     "folder_of",

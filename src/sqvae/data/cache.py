@@ -7,6 +7,8 @@
     CACHE/locks/KEY                   held by the process that makes it, and let go by the system if that dies
     CACHE/index/LISTING.json          what ``content.py`` knows of files that have not changed
     CACHE/speech/KEY/                 frames of recordings, see ``speech/stored.py``
+    CACHE/inception/                  weights of the Inception network, see ``sqvae.metrics.inception_weights``
+    CACHE/statistics/                 of the features of real pictures, see ``sqvae.experiment.frechet``
 
 KEY is a hash of the content of the files, of their names, of the preprocessing and of ``FORMAT``.
 """

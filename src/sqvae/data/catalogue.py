@@ -25,7 +25,7 @@ class Dataset:
     folders: tuple[str, ...] = ()
     """What its folder may be called."""
     class_names: tuple[str, ...] = ()
-    """Of label maps."""
+    """Of the numbers in label maps, or of numbers that are pictures' classes."""
 
 
 FACE_PARTS = (
@@ -73,6 +73,7 @@ DATASETS: Mapping[str, Dataset] = MappingProxyType(
             "train-images-idx3-ubyte.gz and t10k-images-idx3-ubyte.gz, packed or unpacked",
             "idx",
             ("fashion-mnist", "fashion_mnist", "FashionMNIST"),
+            ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot"),
         ),
         "cifar10": Dataset(
             "60,000 photographs in 10 classes, 32x32, colour",

@@ -14,13 +14,16 @@ from PIL import Image
 from sqvae.data.decoding import Stored, decode, open_picture, read_header, read_labels
 from sqvae.data.preprocessing import UNDECIDED, Header, Preprocessing
 from sqvae.data.threads import in_order
-from sqvae.data.wording import printable
+from sqvae.data.wording import counted, printable
 
 Opener: TypeAlias = Callable[[], Image.Image]
 """Opens one picture, in whichever thread."""
 
 Part: TypeAlias = Literal["train", "validation", "test", "all", "rest"]
 """What pictures are for: "all" where the source does not say, "rest" where it says for others but not for these."""
+
+Categories: TypeAlias = Callable[[], Mapping[str, str]]
+"""Gives the class of each picture, by the picture's name; a function, because to know them may mean to read files."""
 
 PARTS: tuple[Part, ...] = ("train", "validation", "test", "all", "rest")
 
@@ -180,10 +183,32 @@ class Rows(Collection):
     def items(self) -> Iterator[tuple[str, Opener]]:
         for block in self._blocks():
             for index, row in enumerate(block.rows()):
-                yield f"{block.name}/{index:05d}", partial(Image.fromarray, row)
+                yield row_name(block.name, index), partial(Image.fromarray, row)
 
     def headers(self) -> Iterator[Header]:
         yield self._header
+
+
+def row_name(block: str, index: int) -> str:
+    """What a row of an array is called."""
+    return f"{block}/{index:05d}"
+
+
+def classes_of_rows(numbers: Mapping[str, int], classes: Sequence[str], where: str) -> dict[str, str]:
+    """The class of each row of arrays, by the row's name.
+
+    Arguments:
+        numbers: how many rows each array has, by its name.
+        classes: of all rows, in order.
+        where: what they were read from.
+    """
+    names = [row_name(block, index) for block, number in numbers.items() for index in range(number)]
+    if len(classes) != len(names):
+        raise ValueError(
+            f"{where} holds {counted(len(classes), 'label')} for {counted(len(names), 'picture')} of "
+            f"{', '.join(numbers)}: it must hold as many, in the same order"
+        )
+    return dict(zip(names, classes, strict=True))
 
 
 def decode_all(collection: Collection, preprocessing: Preprocessing) -> Generator[Decoded | Skipped, None, None]:
@@ -218,7 +243,10 @@ class Found:
     close: Callable[[], None] = _nothing
     """Lets go of files."""
     class_names: tuple[str, ...] = ()
-    """Of label maps, where the source has them."""
+    """Of the numbers in label maps, or of numbers that are pictures' classes, where the source has them."""
+    categories: Categories | None = None
+    """The class of each picture as a whole, where the source may know it; raises if what should say so is missing.
+    Pictures that are not in it have none."""
 
     def in_order(self) -> list[tuple[Part, Collection]]:
         return [(part, self.parts[part]) for part in PARTS if part in self.parts]

@@ -66,6 +66,10 @@ class Pictures:
             chosen = self._rows[asked.astype(np.int64)]
         return torch.from_numpy(np.array(self._pictures[chosen]))
 
+    def first(self, number: int) -> "Pictures":
+        """The first so many of them."""
+        return Pictures(self._file, self._rows[:number], self._all_names, self.skipped)
+
     def differs_from(self, value: int, batch: int = 256) -> bool:
         """Whether any pixel has another value."""
         starts = range(0, len(self), batch)

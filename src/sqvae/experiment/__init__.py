@@ -22,15 +22,30 @@ from sqvae.experiment.configuration import (
     nearest,
 )
 from sqvae.experiment.evaluation import PictureTask, evaluate
+from sqvae.experiment.frechet import OF_CONTINUOUS, SETS, Makers, frechet_distances
+from sqvae.experiment.generation import PLACE, Generator, load_generator, read_prior
 from sqvae.experiment.loading import kind_of, load
+from sqvae.experiment.manipulation import interpolated, neighbour_table, neighbours
 from sqvae.experiment.media import Medium, medium_of
 from sqvae.experiment.observation import Evaluation
 from sqvae.experiment.pictures import PreparedPictures, new_model, prepare_pictures
+from sqvae.experiment.preparation import prepare
 from sqvae.experiment.prepared import Prepared
 from sqvae.experiment.pretrained import Pretrained
+from sqvae.experiment.prior_settings import PriorExperiment, PriorSettings, prior_plan
+from sqvae.experiment.priors import PreparedPrior, prepare_prior
 from sqvae.experiment.profiles import PROFILES, with_profile
-from sqvae.experiment.records import Planned, Record, labels_of_records, load_pictures, load_record, load_records
-from sqvae.experiment.run import prepare, read_experiment, resume, train
+from sqvae.experiment.records import (
+    STAGE,
+    Planned,
+    Record,
+    Sequel,
+    labels_of_records,
+    load_pictures,
+    load_record,
+    load_records,
+)
+from sqvae.experiment.run import read_experiment, resume, train
 from sqvae.experiment.settings import override
 from sqvae.experiment.speech import PreparedSpeech, prepare_speech
 from sqvae.experiment.speech_abx import MODES, REPRESENTATIONS, abx_of, find_items
@@ -42,15 +57,21 @@ from sqvae.experiment.units import UnitSpectra, unit_spectra
 
 __all__ = [
     "MODES",
+    "OF_CONTINUOUS",
+    "PLACE",
     "PROFILES",
     "REPRESENTATIONS",
+    "SETS",
+    "STAGE",
     "CodeAtlas",
     "CodeDistances",
     "ConfigurationError",
     "DataSettings",
     "Evaluation",
     "Experiment",
+    "Generator",
     "LikelihoodSettings",
+    "Makers",
     "Medium",
     "NetworkSettings",
     "Outcome",
@@ -58,10 +79,14 @@ __all__ = [
     "Planned",
     "Prepared",
     "PreparedPictures",
+    "PreparedPrior",
     "PreparedSpeech",
     "Pretrained",
+    "PriorExperiment",
+    "PriorSettings",
     "QuantizerSettings",
     "Record",
+    "Sequel",
     "SpeechSettings",
     "SpeechTask",
     "SpeechTokenizer",
@@ -80,9 +105,12 @@ __all__ = [
     "evaluate_speech",
     "features_of",
     "find_items",
+    "frechet_distances",
+    "interpolated",
     "kind_of",
     "labels_of_records",
     "load",
+    "load_generator",
     "load_pictures",
     "load_record",
     "load_records",
@@ -91,14 +119,19 @@ __all__ = [
     "map_size",
     "medium_of",
     "nearest",
+    "neighbour_table",
+    "neighbours",
     "new_model",
     "override",
     "prepare",
     "prepare_pictures",
+    "prepare_prior",
     "prepare_speech",
+    "prior_plan",
     "quantized_pictures",
     "quantized_utterances",
     "read_experiment",
+    "read_prior",
     "resume",
     "train",
     "unit_spectra",

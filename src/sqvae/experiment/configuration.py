@@ -256,6 +256,8 @@ class SpeechSettings:
 class Experiment:
     """All that makes a run what it is."""
 
+    entry = "experiment"  # of a run's configuration file; no annotation, so it is no setting
+
     recipe: str = "pictures"
     seed: int = 0
     data: DataSettings = field(default_factory=DataSettings)
@@ -285,6 +287,20 @@ class Experiment:
                 f"{self.speech.segment} frames and asked for on whole utterances: so the paper leaves it out for "
                 "speech, and so do we. Take gaussian-1, gaussian-3 or gaussian-4"
             )
+
+    @property
+    def kind(self) -> str:
+        """What it is about."""
+        return self.data.kind
+
+    @property
+    def place(self) -> str:
+        """Where its data is."""
+        return self.data.source
+
+    def moved(self, source: str) -> "Experiment":
+        """The same with its data in another place."""
+        return replace(self, data=replace(self.data, source=source))
 
     @property
     def likelihood_name(self) -> str:

@@ -39,6 +39,10 @@ class Medium(ABC):
     def shown(self, x: Tensor) -> Tensor:  # -> (n, C, H, W), in [0, 1]
         """Data to look at, as the model takes or predicts it."""
 
+    def shown_output(self, output: Tensor) -> Tensor:  # -> (n, C, H, W), in [0, 1]
+        """What :meth:`output` gives, to look at."""
+        return self.shown(output)
+
     def errors(self, x: Tensor, reconstruction: Tensor) -> Tensor | None:  # -> (n, C, H, W), in [0, 1]
         """Where data came out wrong, to look at; None where the eye can tell."""
         return None
@@ -95,6 +99,9 @@ class LevelMedium(Medium):
 
     def output(self, x: Tensor) -> Tensor:
         return self.shown(x)
+
+    def shown_output(self, output: Tensor) -> Tensor:
+        return output
 
     def comparison(self) -> Comparison:
         return Levels(LEVELS)

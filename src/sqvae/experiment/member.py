@@ -16,8 +16,10 @@ from pathlib import Path
 
 from sqvae.experiment.configuration import Experiment
 from sqvae.experiment.loading import load
-from sqvae.experiment.records import Planned, fits, make_record, save_record
-from sqvae.experiment.run import prepare, read_experiment, resume, train
+from sqvae.experiment.preparation import prepare
+from sqvae.experiment.records import Planned, Sequel, fits, make_record, save_record
+from sqvae.experiment.run import read_experiment, resume, train
+from sqvae.experiment.sequel import carry_on
 from sqvae.experiment.settings import from_json
 from sqvae.training import CheckpointError, RunFolder, TrainingStoppedError
 
@@ -31,6 +33,9 @@ def run_member(planned: Planned, folder: RunFolder, records: Path) -> None:
         resume(folder.path)
     else:
         train(planned.experiment, folder.path)
+    if planned.sequel is not None:
+        save_record(records, *carry_on(planned, folder))
+        return
     tokenizer = load(folder.path)
     prepared = prepare(tokenizer.experiment, announce=lambda text: None)
     evaluation = prepared.evaluate(tokenizer.model, "test", batch_size=planned.experiment.training.batch_size)
@@ -54,7 +59,8 @@ def _stop_with_parent(orders: "queue.SimpleQueue[str]") -> None:
 def carry_out(order: str) -> str:
     """Do what a line of JSON asks for, and return why it failed, or nothing. What it prints goes to its log."""
     content = json.loads(order)
-    planned = Planned(from_json(Experiment, content["experiment"]), content["tags"])
+    sequel = None if content["sequel"] is None else from_json(Sequel, content["sequel"])
+    planned = Planned(from_json(Experiment, content["experiment"]), content["tags"], sequel)
     try:
         with Path(content["log"]).open("a") as log, redirect_stdout(log), redirect_stderr(log):
             try:

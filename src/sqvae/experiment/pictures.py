@@ -86,7 +86,7 @@ def prepare_pictures(
         class_names=data.class_names or None,
         class_colours=settings.class_colours or data.class_colours or None,
     )
-    training = _with_passes(experiment.training, len(data.train))
+    training = with_passes(experiment.training, len(data.train))
     if training.passes_per_epoch != 1 and experiment.training.passes_per_epoch is None:
         announce(f"few pictures: an epoch goes through them {training.passes_per_epoch} times")
     likelihood = experiment.likelihood
@@ -102,7 +102,8 @@ def new_model(experiment: Experiment) -> LatentModel:
     return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
 
 
-def _with_passes(plan: Plan, examples: int) -> Plan:
+def with_passes(plan: Plan, examples: int) -> Plan:
+    """A plan that says how often an epoch goes through so many examples."""
     if plan.passes_per_epoch is not None:
         return plan
     steps = max(1, examples // min(plan.batch_size, examples))

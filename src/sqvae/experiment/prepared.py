@@ -17,17 +17,16 @@ Announce: TypeAlias = Callable[[str], None]
 """Takes sentences about the data."""
 
 
-class Prepared(ABC):
-    """An experiment with its data: nothing left open. To add a kind: a file like `pictures.py`, a line in `run.py`."""
+class Trainable(ABC):
+    """What a run needs: nothing left open."""
 
-    experiment: Experiment
-    data: Any
-    """With `train`, `validation` and `test`, and a `key` that is equal only for equal data."""
+    experiment: Any
+    """An :class:`Experiment`, or whatever else has a `seed`, a plan for `training`, and the name of its `entry`."""
 
     @property
     @abstractmethod
-    def noun(self) -> str:
-        """What one example is called."""
+    def key(self) -> str:
+        """Of the data: equal only for equal data."""
 
     @property
     @abstractmethod
@@ -42,13 +41,30 @@ class Prepared(ABC):
     def task(self, model: Any) -> Task:
         """What the training loop leaves to the kind of data."""
 
+    @property
+    def config(self) -> dict[str, Any]:
+        """What is stored with every checkpoint."""
+        return {**describe(self.experiment), "data_key": self.key}
+
+
+class Prepared(Trainable):
+    """An experiment with its data. To add a kind: a file like `pictures.py`, a line in `run.py`."""
+
+    experiment: Experiment
+    data: Any
+    """With `train`, `validation` and `test`, and a `key` that is equal only for equal data."""
+
+    @property
+    @abstractmethod
+    def noun(self) -> str:
+        """What one example is called."""
+
     @abstractmethod
     def evaluate(self, model: Any, split: str, *, batch_size: int, progress: Progress | None = None) -> Evaluation:
         """Measure a model on one of the sets, in every detail."""
 
     @property
     def key(self) -> str:
-        """Of the data: equal only for equal data."""
         return str(self.data.key)
 
     def part(self, split: str) -> Any:
@@ -59,11 +75,6 @@ class Prepared(ABC):
     def sizes(self) -> dict[str, int]:
         """How many examples there are in each set."""
         return {split: len(self.part(split)) for split in ("train", "validation", "test")}
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """What is stored with every checkpoint."""
-        return {**describe(self.experiment), "data_key": self.key}
 
 
 def settled_source(source: str, names: Any) -> str:

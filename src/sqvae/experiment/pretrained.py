@@ -5,10 +5,10 @@ from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from sqvae import __version__
 from sqvae.experiment.configuration import Experiment
@@ -26,7 +26,19 @@ from sqvae.training import (
 
 FORMAT = 1
 
+ENTRIES = {"experiment": "a model", "prior": "a prior over a model's codes"}
+"""What a `config.json` may describe."""
+
 Model = TypeVar("Model", bound=nn.Module)
+
+
+class Described(Protocol):
+    """What can be trained, as far as its configuration file goes."""
+
+    entry: str
+
+
+Trained = TypeVar("Trained", bound=Described)
 
 
 @dataclass(frozen=True)
@@ -52,6 +64,14 @@ class Pretrained(ABC):
     def is_discrete(self) -> bool:
         """Whether it has codes."""
         return codebook_size_of(self.model) > 0
+
+    @property
+    def code_vectors(self) -> Tensor:  # -> (K, dim)
+        """What the codes stand for, as the decoder sees them."""
+        with torch.inference_mode():
+            codes = torch.arange(self.codebook_size, device=self.device)
+            vectors: Tensor = self.model.quantizer.decode(codes, channel_first=False)
+            return vectors
 
     @property
     def device(self) -> torch.device:
@@ -83,29 +103,42 @@ class Pretrained(ABC):
             return str(hub.upload_folder(repo_id=repository, folder_path=Path(folder) / "model", **commit))
 
 
-def describe(experiment: Experiment) -> dict[str, Any]:
-    """What `config.json` holds."""
-    return {"format": FORMAT, "sqvae": __version__, "experiment": to_json(experiment)}
+def describe(experiment: Described) -> dict[str, Any]:
+    """What `config.json` holds of an experiment, or of whatever else is trained."""
+    return {"format": FORMAT, "sqvae": __version__, experiment.entry: to_json(experiment)}
 
 
-def experiment_from(config: Mapping[str, Any], where: str | Path) -> Experiment:
-    """The experiment that a `config.json` describes."""
-    if config.get("format") != FORMAT or "experiment" not in config:
+def settings_from(kind: type[Trained], config: Mapping[str, Any], where: str | Path) -> Trained:
+    """What a `config.json` describes, as an :class:`Experiment` or whatever else is trained."""
+    if config.get("format") != FORMAT or not set(config) & set(ENTRIES):
         raise CheckpointError(
             f"{where} has the format {config.get('format')!r}, and this version of sqvae ({__version__}) reads "
             f"{FORMAT}; it was written by sqvae {config.get('sqvae', 'of an unknown version')}"
         )
-    return from_json(Experiment, config["experiment"])
+    if kind.entry not in config:
+        found = next(name for name in ENTRIES if name in config)
+        raise CheckpointError(f"{where} holds {ENTRIES[found]}, and not {ENTRIES[kind.entry]}")
+    return from_json(kind, config[kind.entry])
+
+
+def experiment_from(config: Mapping[str, Any], where: str | Path) -> Experiment:
+    """The experiment that a `config.json` describes."""
+    return settings_from(Experiment, config, where)
 
 
 def read(name: str | Path, download: Mapping[str, Any]) -> tuple[Checkpoint, Experiment]:
     """The checkpoint of a run (its best), of a folder, or of a model of the Hugging Face hub, and its experiment."""
+    return read_trained(Experiment, name, download)
+
+
+def read_trained(kind: type[Trained], name: str | Path, download: Mapping[str, Any]) -> tuple[Checkpoint, Trained]:
+    """The same of whatever is trained."""
     try:
         checkpoint = read_checkpoint(_find(name, download))
     except CheckpointError:  # a run in progress may just be replacing it
         time.sleep(0.2)
         checkpoint = read_checkpoint(_find(name, download))
-    return checkpoint, experiment_from(checkpoint.config, name)
+    return checkpoint, settings_from(kind, checkpoint.config, name)
 
 
 def read_settings(name: str | Path, download: Mapping[str, Any]) -> Experiment:

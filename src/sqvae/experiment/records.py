@@ -5,7 +5,7 @@ import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,8 +17,10 @@ from torch import Tensor
 
 from sqvae.experiment.configuration import Experiment
 from sqvae.experiment.observation import Evaluation
+from sqvae.experiment.prior_settings import PriorSettings, prior_plan
 from sqvae.experiment.settings import from_json, to_json
-from sqvae.training import read_json, read_records, write_json
+from sqvae.metrics import INCEPTION
+from sqvae.training import Plan, read_json, read_records, write_json
 
 FORMAT = 1
 
@@ -39,12 +41,42 @@ _WITHOUT_EFFECT = {
 
 
 @dataclass(frozen=True)
+class Sequel:
+    """What is done with a model once it is trained: a prior over its codes, and what both make, measured."""
+
+    prior: PriorSettings = field(default_factory=PriorSettings)
+    training: Plan = field(default_factory=prior_plan)
+    levels: tuple[int, ...] = ()
+    """How many halvings more each coarser level has, from fine to coarse. None: there is one level alone."""
+    features: str = INCEPTION
+    """By which sets of pictures are compared: see `sqvae.metrics.FEATURES`."""
+    pictures: int | None = None
+    """How many are compared. None: as many as there are to test on."""
+
+    @property
+    def key(self) -> str:
+        """A word for all of it."""
+        return hashlib.sha256(json.dumps(to_json(self), sort_keys=True).encode()).hexdigest()[:8]
+
+
+STAGE = {"stage": "generation"}
+"""The tag of a sequel."""
+
+
+@dataclass(frozen=True)
 class Planned:
     """A run that a table or a figure needs."""
 
     experiment: Experiment
     tags: Mapping[str, str]
     """What sets it apart from the others, by kind: {"data": "mnist", "method": "sq-vae-1", "k": "128", ...}."""
+    sequel: Sequel | None = None
+    """If so, what is recorded is the sequel, of the same model as without."""
+
+    @property
+    def model(self) -> "Planned":
+        """The run of the model alone."""
+        return Planned(self.experiment, {kind: tag for kind, tag in self.tags.items() if kind not in STAGE})
 
     @property
     def label(self) -> str:
@@ -54,8 +86,9 @@ class Planned:
 
     @property
     def name(self) -> str:
-        """Of its folder and its record: the tags, and a word that changes with the experiment."""
-        return f"{self.label}-{key_of(self.experiment)}"
+        """Of its record: the tags, and a word that changes with the experiment."""
+        key = key_of(self.experiment)
+        return f"{self.label}-{key}" if self.sequel is None else f"{self.label}-{key}{self.sequel.key}"
 
     @property
     def title(self) -> str:
@@ -120,6 +153,9 @@ class Record:
     """Of the weights."""
     shown: list[int] | None = None
     """(H, W) of each example in the picture; None: the pictures' own size."""
+    sequel: dict[str, Any] | None = None
+    """What was done with the model, if that is what was measured. Then curves and seconds are those of its prior, and
+    below the originals are samples."""
     format: int = FORMAT
 
     @property
@@ -143,7 +179,7 @@ def make_record(
         experiment: with nothing left open.
         pictures: how many there are of each set.
     """
-    records = read_records(log)
+    records = read_records(log) if log.exists() else []
     steps = [record for record in records if record["kind"] == "step"]
     validations = [record for record in records if record["kind"] == "validation"]
     best = next((record for record in reversed(validations) if record["best"]), {"epoch": 0})
@@ -163,6 +199,7 @@ def make_record(
         machine=machine(),
         fingerprint=fingerprint,
         shown=list(evaluation.originals.shape[-2:]),
+        sequel=None if planned.sequel is None else _plain(planned.sequel),
     )
 
 
@@ -237,7 +274,14 @@ def _row(pictures: Tensor) -> Tensor:  # (n, C, H, W) in [0, 1] -> uint8 (C, H, 
 def load_record(folder: Path, planned: Planned) -> Record | None:
     """The record of a planned run; None where it isn't finished, its file is not whole, or it is of another run."""
     record = _read(record_path(folder, planned.name))
-    return record if record is not None and fits(planned, from_json(Experiment, record.experiment)) else None
+    if record is None or not fits(planned, from_json(Experiment, record.experiment)):
+        return None
+    return record if record.sequel == (None if planned.sequel is None else _plain(planned.sequel)) else None
+
+
+def _plain(sequel: Sequel) -> Any:
+    """As a file has it."""
+    return json.loads(json.dumps(to_json(sequel)))
 
 
 def labels_of_records(folder: Path) -> set[str]:

@@ -10,10 +10,11 @@ import torch
 
 from sqvae.data import Progress
 from sqvae.experiment.configuration import Experiment
-from sqvae.experiment.pictures import prepare_pictures
-from sqvae.experiment.prepared import Announce, Prepared
-from sqvae.experiment.pretrained import experiment_from
-from sqvae.experiment.speech import prepare_speech
+from sqvae.experiment.preparation import PREPARERS
+from sqvae.experiment.prepared import Announce, Trainable
+from sqvae.experiment.pretrained import experiment_from, settings_from
+from sqvae.experiment.prior_settings import PriorExperiment
+from sqvae.experiment.priors import prepare_prior
 from sqvae.training import (
     CheckpointError,
     JsonLines,
@@ -26,29 +27,19 @@ from sqvae.training import (
     write_json,
 )
 
-PREPARERS: Mapping[str, Callable[..., Prepared]] = {
-    "pictures": prepare_pictures,
-    "labels": prepare_pictures,
-    "levels": prepare_pictures,
-    "speech": prepare_speech,
-}
-"""Who loads data, by its kind."""
-
-
-def prepare(experiment: Experiment, *, announce: Announce = print, progress: Progress | None = None) -> Prepared:
-    """Load the data, and decide from it what the experiment leaves open."""
-    return PREPARERS[experiment.data.kind](experiment, announce=announce, progress=progress)
+TRAINABLE: Mapping[str, Callable[..., Trainable]] = {**PREPARERS, "prior": prepare_prior}
+"""Who prepares what is trained, by its kind."""
 
 
 def train(
-    experiment: Experiment,
+    experiment: Experiment | PriorExperiment,
     out: str | Path,
     *,
     watchers: Sequence[Watcher] = (),
     announce: Announce = print,
     progress: Progress | None = None,
 ) -> RunFolder:
-    """Train an experiment in a new folder.
+    """Train an experiment, or a prior over a model's codes, in a new folder.
 
     Arguments:
         watchers: who is told what happens, besides the logs.
@@ -65,7 +56,7 @@ def train(
                 f"{folder} already holds a run. Go on with it: sqvae resume {folder}; or choose another with --out"
             )
         try:
-            prepared = prepare(experiment, announce=announce, progress=progress)
+            prepared = TRAINABLE[experiment.kind](experiment, announce=announce, progress=progress)
         except Exception:
             if main:
                 folder.remove_if_empty()
@@ -97,15 +88,16 @@ def resume(
     if not folder.config.exists():
         raise CheckpointError(f"{folder} holds no run to resume: it has no config.json")
     with folder.locked() if this_process().is_main_process else nullcontext():
-        experiment, config = read_experiment(folder)
+        config = read_json(folder.config)
+        experiment: Any = settings_from(PriorExperiment if "prior" in config else Experiment, config, folder.config)
         if source is not None:
-            experiment = replace(experiment, data=replace(experiment.data, source=source))
+            experiment = experiment.moved(source)
         if epochs is not None:
             experiment = replace(experiment, training=replace(experiment.training, epochs=epochs))
-        prepared = prepare(experiment, announce=announce, progress=progress)
+        prepared = TRAINABLE[experiment.kind](experiment, announce=announce, progress=progress)
         if prepared.key != config.get("data_key"):
             raise CheckpointError(
-                f"{folder} was trained on other data than {prepared.experiment.data.source} holds now: it "
+                f"{folder} was trained on other data than {prepared.experiment.place} holds now: it "
                 f"has changed. Put back what it had, name it with --data, or start a new run"
             )
         training = _training(prepared, folder, watchers)
@@ -123,7 +115,7 @@ def resume(
     return folder
 
 
-def _training(prepared: Prepared, folder: RunFolder, watchers: Sequence[Watcher]) -> Training:
+def _training(prepared: Trainable, folder: RunFolder, watchers: Sequence[Watcher]) -> Training:
     plan = prepared.experiment.training
     if plan.threads is not None:
         torch.set_num_threads(plan.threads)

@@ -84,7 +84,11 @@ class _Worker:
 
     def order(self, planned: Planned, run: Path, log: Path, records: Path) -> None:
         self.planned = planned
-        content = {"experiment": to_json(planned.experiment), "tags": dict(planned.tags)}
+        content = {
+            "experiment": to_json(planned.experiment),
+            "tags": dict(planned.tags),
+            "sequel": None if planned.sequel is None else to_json(planned.sequel),
+        }
         line = json.dumps({**content, "run": str(run), "log": str(log), "records": str(records)})
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it has ended, and that will be heard
@@ -160,11 +164,14 @@ class Sweep:
         with StopSignals() as signals, _ended(places):
             while waiting or any(worker.planned for worker in places.values()):
                 for place in range(self.jobs):
-                    if waiting and (place not in places or places[place].planned is None):
+                    taken = [worker.planned.model.name for worker in places.values() if worker.planned is not None]
+                    free = [one for one in waiting if one.model.name not in taken]  # a model trains once at a time
+                    if free and (place not in places or places[place].planned is None):
                         if place not in places:
                             places[place] = self._worker(place, answers)
-                        on_start(waiting[0])
-                        self._order(places[place], waiting.pop(0))
+                        on_start(free[0])
+                        waiting.remove(free[0])
+                        self._order(places[place], free[0])
                 with contextlib.suppress(queue.Empty):
                     worker, failure = answers.get(timeout=0.2)
                     held = [place for place, one in places.items() if one is worker]  # none once it has been ended
@@ -183,8 +190,8 @@ class Sweep:
         return outcomes
 
     def folder_of(self, planned: Planned) -> RunFolder:
-        """Where a run is carried out."""
-        return RunFolder(self.runs / planned.name)
+        """Where a run is carried out; a sequel in that of its model."""
+        return RunFolder(self.runs / planned.model.name)
 
     def log_of(self, planned: Planned) -> Path:
         """What a run has printed, with the traceback where it has failed."""

@@ -51,10 +51,21 @@ class Tokenizer(Pretrained):
 
     def encode(self, pictures: Tensor) -> Tensor:  # (batch, C, H, W), uint8 or in [0, 1] -> (batch, h, w)
         """The likeliest codes of pictures; or of label maps, integers (batch, H, W)."""
+        _ = self.codebook_size
+        return self.latents(pictures)
+
+    def latents(self, pictures: Tensor) -> Tensor:  # (batch, C, H, W) -> (batch, h, w), or (batch, dim, ...)
+        """The likeliest codes of pictures; or the mean of a continuous latent. They decode to reconstructions."""
+        self._check_shape(pictures)
+        with torch.inference_mode():
+            return self._fast.encode(self.medium.model_input(pictures, self.device))
+
+    def encodings(self, pictures: Tensor) -> Tensor:  # (batch, C, H, W) -> (batch, h, w, dim)
+        """What the codes of pictures are chosen by: continuous, before quantization."""
         self._check_shape(pictures)
         _ = self.codebook_size
         with torch.inference_mode():
-            return self._fast.encode(self.medium.model_input(pictures, self.device))
+            return self._fast.encodings(self.medium.model_input(pictures, self.device)).movedim(1, -1)
 
     def decode(self, codes: Tensor) -> Tensor:  # (batch, h, w) -> (batch, C, H, W), in [0, 1]
         """The pictures that codes stand for; or label maps, integers (batch, H, W)."""

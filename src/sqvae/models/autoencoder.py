@@ -1,8 +1,6 @@
 """Encoder, quantizer, decoder and likelihood, and the bound that they make."""
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -11,6 +9,7 @@ from torch import Tensor, nn
 
 from sqvae.distributions.checks import check_choice, check_size
 from sqvae.likelihoods import Fit, Likelihood
+from sqvae.networks.modes import evaluating
 from sqvae.quantizers import GaussianLatent, Quantized, Quantizer
 
 LatentTerms = Literal["sum", "mean"]
@@ -142,6 +141,12 @@ class LatentModel(nn.Module):
             return self.quantizer.encode(z, log_variance=log_variance)
 
     @torch.no_grad()
+    def encodings(self, x: Tensor) -> Tensor:  # (batch, ...) -> (batch, dim, ...)
+        """What the codes are chosen by: continuous, before quantization, as in ``eval()``."""
+        with evaluating(self):
+            return self._encodings(x)[0]
+
+    @torch.no_grad()
     def decode(self, codes: Tensor) -> Tensor:
         """The likeliest data for a batch of codes, as in ``eval()``."""
         with evaluating(self):
@@ -168,19 +173,6 @@ def encodings_of(encoded: Any, quantizer: Quantizer) -> tuple[Tensor, Tensor | N
         raise ValueError(f"{quantizer} needs an encoder that returns (z, log_variance), got {_describe(encoded)}")
     z, log_variance = encoded
     return z, log_variance
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """In ``eval()`` for a while: no noise, and no batch statistics updated. Then every part as it was."""
-    training = [module for module in model.modules() if module.training]
-    for module in training:
-        module.training = False
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True
 
 
 def _describe(value: object) -> str:

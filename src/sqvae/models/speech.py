@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from sqvae.likelihoods import Fit, Likelihood
-from sqvae.models.autoencoder import Objective, encodings_of, evaluating
+from sqvae.models.autoencoder import Objective, encodings_of
+from sqvae.networks.modes import evaluating
 from sqvae.networks.speech import CONTEXT, STRIDE, SpeechDecoder, SpeechEncoder, within
 from sqvae.quantizers import Quantizer
 

@@ -9,10 +9,11 @@ from sqvae.recipes.categories import camvid, celebamask_hq, gray_celeba, grey_le
 from sqvae.recipes.collection import MOST_SEEDS, collect, collect_all
 from sqvae.recipes.figure_2 import FIGURE_2
 from sqvae.recipes.figure_5 import FIGURE_5
+from sqvae.recipes.figure_10 import FIGURE_10
 from sqvae.recipes.scales import SCALES, Scale, short
 from sqvae.recipes.small_budget import SMALL_BUDGET
 from sqvae.recipes.speech import librispeech, speech, vctk, zerospeech
-from sqvae.recipes.table_2 import FIGURE_6, TABLE_2
+from sqvae.recipes.table_2 import FIGURE_6, FIGURE_7, TABLE_2
 from sqvae.recipes.table_3 import FIGURE_8, TABLE_3, TABLE_9, TABLE_10
 from sqvae.recipes.table_4 import FIGURE_4, TABLE_4
 from sqvae.recipes.table_5 import TABLE_5
@@ -54,6 +55,8 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "figure-5": FIGURE_5,
     "table-2": TABLE_2,
     "figure-6": FIGURE_6,
+    "figure-7": FIGURE_7,
+    "figure-10": FIGURE_10,
     "table-3": TABLE_3,
     "table-9": TABLE_9,
     "table-10": TABLE_10,

@@ -10,7 +10,8 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from sqvae.data import DATASETS
-from sqvae.experiment import ConfigurationError, DataSettings, Experiment, Planned, Record, nearest
+from sqvae.experiment import STAGE, ConfigurationError, DataSettings, Experiment, Planned, Record, Sequel, nearest
+from sqvae.recipes.categories import camvid
 from sqvae.recipes.methods import METHODS, vector_dimension
 from sqvae.recipes.scales import Scale
 from sqvae.reports import Claim, Picture, Report, Table
@@ -20,6 +21,9 @@ SMOKE_DATA = {"pictures": "shapes", "levels": "shapes", "labels": "shape-maps", 
 
 UNDECIDED = 0.65
 """Of the entropy of blind choice: a quantization that ends with more has not annealed."""
+
+STAND_INS: Mapping[str, Callable[[], Experiment]] = {"camvid": camvid}
+"""Recipes of sets that stand in for the paper's, and are to be read as they say."""
 
 ITSELF = ("data", "method")
 """Kinds of tags that a person names by the tag alone; of others they say the kind as well, as in k=128."""
@@ -37,6 +41,13 @@ class Results:
     """How many runs are not finished, of the rows and the seeds that are there."""
     folder: Path
     """Where the records are, with their pictures."""
+    sequels: Sequence[Record] = ()
+    """What was done with the models of some of them."""
+
+    @property
+    def second_stage(self) -> "Results":
+        """The sequels by themselves."""
+        return replace(self, records=self.sequels, sequels=())
 
     @property
     def data(self) -> str:
@@ -81,6 +92,8 @@ class Artefact:
     """Methods that are carried out only where they are asked for by name."""
     short_epochs: int | None = None
     """Of a short run, if not as many as usual."""
+    sequel: Callable[[Scale], Sequel] | None = None
+    """What is done with each model, if anything."""
     own_schedule: bool = False
     """Whether it says itself how long and how fast to train, whatever the scale; a smoke run is small all the same."""
 
@@ -107,6 +120,9 @@ def plan(artefact: Artefact, scale: Scale, seeds: Sequence[int], data: str | Non
             for seed in seeds:
                 all_tags = {"data": label, **tags, "scale": scale.name, "seed": str(seed)}
                 planned.append(Planned(replace(sized, seed=seed), all_tags))
+    if artefact.sequel is not None:
+        sequel = artefact.sequel(scale)
+        planned += [replace(one, tags={**one.tags, **STAGE}, sequel=sequel) for one in planned]
     return planned
 
 
@@ -120,7 +136,7 @@ def _with_data(experiment: Experiment, name: str, scale: Scale, data: str | None
     source = SMOKE_DATA[kind] if data is None and scale.name == "smoke" else data
     if source is None:
         return experiment
-    settings = DataSettings(source, kind)
+    settings = STAND_INS[source]().data if source in STAND_INS else DataSettings(source, kind)
     if kind == "speech":
         return replace(experiment, data=settings)
     shape = DATASETS[name].preprocessing

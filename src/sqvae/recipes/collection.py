@@ -26,7 +26,9 @@ def collect(artefact: Artefact, scale: Scale, folder: Path, source: str | None =
     seeds = {record.tags["seed"] for record in found.values()}
     rows = chosen([one for one in planned if one.tags["seed"] in seeds], [], artefact.extra)
     missing = sum(one.label not in found for one in rows)
-    return Results(scale, source, list(found.values()), missing, folder)
+    models = [record for record in found.values() if record.sequel is None]
+    sequels = [record for record in found.values() if record.sequel is not None]
+    return Results(scale, source, models, missing, folder, sequels) if models else None
 
 
 def collect_all(
@@ -44,5 +46,5 @@ def collect_all(
                 results = None if own or stand_in else collect(artefact, scale, folder, source)
                 if results is not None:
                     found[name, scale.name, source] = results
-    used = {record.name for results in found.values() for record in results.records}
+    used = {record.name for results in found.values() for record in (*results.records, *results.sequels)}
     return found, len(damaged) + sum(record.name not in used for record in records)

@@ -4,7 +4,8 @@ from sqvae.reports.atlas import save_atlas
 from sqvae.reports.codebook import save_distances, save_use
 from sqvae.reports.curves import save_curves
 from sqvae.reports.drawing import Drawings
-from sqvae.reports.grid import save_pairs
+from sqvae.reports.grid import save_pairs, save_rows
+from sqvae.reports.rates import save_rates
 from sqvae.reports.report import Claim, Picture, Report, html_page, markdown_page
 from sqvae.reports.results import error_of, results_page, rows_of
 from sqvae.reports.spectra import save_spectra
@@ -30,6 +31,8 @@ __all__ = [
     "save_curves",
     "save_distances",
     "save_pairs",
+    "save_rates",
+    "save_rows",
     "save_spectra",
     "save_use",
     "summarize",

@@ -1,5 +1,6 @@
 """Pictures in rows."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -18,8 +19,17 @@ def save_pairs(
         originals, reconstructions: (n, C, H, W), in [0, 1], C = 1 or 3.
         errors: the same, for a third row.
     """
-    rows = [originals, reconstructions, *([] if errors is None else [errors])]
-    count, channels, height, width = originals.shape
+    save_rows(path, [originals, reconstructions, *([] if errors is None else [errors])], columns)
+
+
+def save_rows(path: Path, rows: Sequence[Tensor], columns: int = 8) -> None:
+    """Rows of pictures, what belongs together above each other; grey lines part the bands of rows.
+
+    Arguments:
+        rows: (n, C, H, W) each, in [0, 1], C = 1 or 3.
+        columns: pictures in a row, at most.
+    """
+    count, channels, height, width = rows[0].shape
     columns = min(columns, count)
     bands = []
     for start in range(0, count, columns):

@@ -2,7 +2,7 @@
 
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -11,12 +11,16 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from sqvae.data.collection import Block, Collection, File, Found, Part, Reader, Rows
+from sqvae.data.collection import Block, Collection, File, Found, Part, Reader, Rows, classes_of_rows
 from sqvae.data.decoding import sixteen_to_eight, unit_to_eight
 from sqvae.data.preprocessing import Header
 from sqvae.data.readers.folder import SPLIT_NAMES
 
 _LAYOUTS = "(N, height, width), (N, height, width, channels) or (N, channels, height, width), with 1 or 3 channels"
+_AFFIX = re.compile(r"^(x|images)_|_(x|images)$")
+"""What the name of an array may have besides that of a set."""
+
+_Shapes = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
 
 
 class _Layout:
@@ -110,7 +114,7 @@ def _open_npz(path: Path, labels: bool = False) -> Found:
         raise ValueError(f"{path} is not a whole .npz file ({broken}): save it again") from broken
     chosen: dict[Part, str] = {}
     for name in names:
-        part = SPLIT_NAMES.get(re.sub(r"^(x|images)_|_(x|images)$", "", name.lower()))
+        part = SPLIT_NAMES.get(_AFFIX.sub("", name.lower()))
         if part is not None:
             chosen.setdefault(part, name)
     notes: tuple[str, ...] = ()
@@ -129,7 +133,30 @@ def _open_npz(path: Path, labels: bool = False) -> Found:
     for part, name in chosen.items():
         layout = _Layout(f"{path}[{name}]", *shapes[name], labels)
         parts[part] = _collection(layout, path, name, partial(_rows_of_npz, path, name))
-    return Found(parts, notes=notes)
+    return Found(parts, notes=notes, categories=partial(_classes_of_npz, path, tuple(chosen.values()), shapes))
+
+
+def _classes_of_npz(path: Path, pictures: tuple[str, ...], shapes: _Shapes) -> dict[str, str]:
+    """From the arrays of labels that are called like those of pictures: y_train for x_train."""
+    names = {name.lower(): name for name in shapes if name not in pictures}
+    classes: dict[str, str] = {}
+    for array in pictures:
+        base = _AFFIX.sub("", array.lower())
+        expected = [f"{base}_labels", f"labels_{base}", f"{base}_y", f"y_{base}"]
+        if len(pictures) == 1:
+            expected = ["labels", "y", *expected]
+        name = next((names[name] for name in expected if name in names), None)
+        if name is None:
+            raise ValueError(
+                f"the classes of {path}[{array}] are not known: there is no array called {' or '.join(expected[:4])}; "
+                "save one with a label, a whole number or a word, for each picture"
+            )
+        shape, dtype = shapes[name]
+        if shape[1:] not in ((), (1,)) or not shape or dtype.kind not in "iubU":
+            raise ValueError(f"{path}[{name}] holds {dtype} of shape {shape}; labels are whole numbers or words, (N,)")
+        labels = [str(row.item()) for row in _rows_of_npz(path, name)]
+        classes |= classes_of_rows({array: shapes[array][0][0]}, labels, f"{path}[{name}]")
+    return classes
 
 
 def _read_header(path: Path, archive: ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -6,17 +6,17 @@ import pickle
 import re
 import tarfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from sqvae.data.collection import Block, Collection, File, Found, Part, Reader, Rows
+from sqvae.data.collection import Block, Collection, File, Found, Part, Reader, Rows, classes_of_rows
 from sqvae.data.decoding import open_picture
 from sqvae.data.preprocessing import Header, Preprocessing
 
@@ -29,7 +29,11 @@ _PREFERRED = ("", ".bin", ".webp")
 _SUBFOLDERS = (".", "cifar-10-batches-py", "cifar-10-batches-bin")
 _ARCHIVES = ("cifar-10-python.tar.gz", "cifar-10-binary.tar.gz")
 
+_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+"""In the published order."""
+
 Pixels = NDArray[np.uint8]  # (N, 32, 32, 3)
+Result = TypeVar("Result")
 
 
 class _NumbersOnly(pickle.Unpickler):
@@ -54,19 +58,26 @@ class _NumbersOnly(pickle.Unpickler):
         return getattr(np, name)
 
 
-def _from_pickle(content: bytes) -> Pixels:
+def _in_pickle(content: bytes, name: str) -> Any:
     batch = _NumbersOnly(io.BytesIO(content), encoding="bytes").load()
-    pixels = batch.get(b"data", batch.get("data")) if isinstance(batch, dict) else None
+    return batch.get(name.encode(), batch.get(name)) if isinstance(batch, dict) else None
+
+
+def _from_pickle(content: bytes) -> Pixels:
+    pixels = _in_pickle(content, "data")
     if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.shape[1:] != (_RECORD,):
         raise ValueError(f"it holds no uint8 array 'data' of shape (N, {_RECORD})")
     return pixels.reshape(-1, 3, _SIDE, _SIDE).transpose(0, 2, 3, 1)
 
 
-def _from_binary(content: bytes) -> Pixels:
+def _records(content: bytes) -> NDArray[np.uint8]:  # -> (N, 1 + 3072): the class, then the pixels
     if len(content) % (1 + _RECORD):
         raise ValueError(f"its {len(content)} bytes are not a whole number of records of {1 + _RECORD}")
-    records = np.frombuffer(content, np.uint8).reshape(-1, 1 + _RECORD)
-    return records[:, 1:].reshape(-1, 3, _SIDE, _SIDE).transpose(0, 2, 3, 1)
+    return np.frombuffer(content, np.uint8).reshape(-1, 1 + _RECORD)
+
+
+def _from_binary(content: bytes) -> Pixels:
+    return _records(content)[:, 1:].reshape(-1, 3, _SIDE, _SIDE).transpose(0, 2, 3, 1)
 
 
 def _from_mosaic(content: bytes) -> Pixels:
@@ -81,10 +92,20 @@ def _from_mosaic(content: bytes) -> Pixels:
 
 _DECODERS: dict[str, Callable[[bytes], Pixels]] = {"": _from_pickle, ".bin": _from_binary, ".webp": _from_mosaic}
 
+_LABELS: dict[str, Callable[[bytes], Any]] = {
+    "": lambda content: _in_pickle(content, "labels"),
+    ".bin": lambda content: _records(content)[:, 0],
+}
+"""Mosaics have no place for them."""
+
 
 def _decode(where: str, kind: str, content: bytes) -> Pixels:
+    return _understood(where, _DECODERS[kind], content)
+
+
+def _understood(where: str, decoder: Callable[[bytes], Result], content: bytes) -> Result:
     try:
-        return _DECODERS[kind](content)
+        return decoder(content)
     except Exception as broken:
         # What a damaged pickle raises depends on the damage.
         raise ValueError(f"{where} is not a batch of CIFAR-10 ({broken}): download it again") from broken
@@ -119,7 +140,9 @@ def _recognises(path: Path) -> bool:
 def _open(path: Path) -> Found:
     found = _find(path)
     parts = _from_archive(found) if isinstance(found, Path) else _from_folder(found or {})
-    return Found(parts, Preprocessing(size=_SIDE, channels=3), validation_is_last=True)
+    return Found(
+        parts, Preprocessing(size=_SIDE, channels=3), validation_is_last=True, categories=partial(_classes, found or {})
+    )
 
 
 def _from_folder(batches: dict[str, Path]) -> dict[Part, Collection]:
@@ -161,10 +184,7 @@ def _unpack(archive: Path, start: str) -> list[Block]:
     They don't lie in order in the archive, and a packed file can only be read from its beginning, so all of them are
     held in memory: 150 MB to train on.
     """
-    try:
-        batches = sorted(_members(archive, start))
-    except (tarfile.TarError, EOFError, OSError, zlib.error) as broken:
-        raise ValueError(f"{archive} can't be unpacked ({broken}): download it again") from broken
+    batches = sorted(_members(archive, start))
     if not batches:
         raise ValueError(f"{archive} holds no file whose name begins with {start}: download it again")
     decoded = [(stem, _decode(f"{stem} in {archive}", kind, content)) for stem, kind, content in batches]
@@ -172,6 +192,14 @@ def _unpack(archive: Path, start: str) -> list[Block]:
 
 
 def _members(archive: Path, start: str) -> Iterator[tuple[str, str, bytes]]:
+    """The name, the kind and the content of each batch whose name begins in one way."""
+    try:
+        yield from _unpacked(archive, start)
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as broken:
+        raise ValueError(f"{archive} can't be unpacked ({broken}): download it again") from broken
+
+
+def _unpacked(archive: Path, start: str) -> Iterator[tuple[str, str, bytes]]:
     with tarfile.open(archive) as unpacked:
         for member in unpacked:
             named = _BATCH.fullmatch(Path(member.name).name)
@@ -180,6 +208,57 @@ def _members(archive: Path, start: str) -> Iterator[tuple[str, str, bytes]]:
                 assert file is not None  # members that are files can be read
                 with closing(file):
                     yield named["stem"], named["kind"], file.read()
+
+
+def _classes(found: Mapping[str, Path] | Path) -> dict[str, str]:
+    """From the batches or, for mosaics, from files of labels beside them."""
+    if isinstance(found, Path):
+        return _classes_of_batches(_members(found, ""), found)
+    mosaics = {stem: path for stem, path in found.items() if path.suffix not in _LABELS}
+    if mosaics:
+        return _classes_of_mosaics(mosaics)
+    folder = next(iter(found.values())).parent
+    return _classes_of_batches(((stem, path.suffix, path.read_bytes()) for stem, path in found.items()), folder)
+
+
+def _classes_of_batches(batches: Iterable[tuple[str, str, bytes]], where: Path) -> dict[str, str]:
+    classes: dict[str, str] = {}
+    for stem, kind, content in batches:
+        batch = f"{stem}{kind} in {where}"
+        labels = _understood(batch, partial(_labels, kind), content)
+        classes |= classes_of_rows({stem: len(_decode(batch, kind, content))}, labels, batch)
+    return classes
+
+
+def _classes_of_mosaics(batches: Mapping[str, Path]) -> dict[str, str]:
+    classes: dict[str, str] = {}
+    for start, name in (("data_batch", "train_labels.npy"), ("test_batch", "test_labels.npy")):
+        paths = {stem: path for stem, path in batches.items() if stem.startswith(start)}
+        if not paths:
+            continue
+        file = next(iter(paths.values())).with_name(name)
+        if not file.is_file():
+            raise FileNotFoundError(
+                f"the classes of {', '.join(path.name for path in paths.values())} are not known: there is no {file}, "
+                f"an array of a number from 0 to {len(_CLASSES) - 1} for each picture"
+            )
+        try:
+            labels = _named(np.load(file, allow_pickle=False))
+        except (ValueError, EOFError) as broken:
+            raise ValueError(f"{file} does not hold the classes of CIFAR-10 ({broken}): make it again") from broken
+        classes |= classes_of_rows({stem: _number(path) for stem, path in paths.items()}, labels, str(file))
+    return classes
+
+
+def _labels(kind: str, content: bytes) -> list[str]:
+    return _named(_LABELS[kind](content))
+
+
+def _named(labels: Any) -> list[str]:  # (N,) -> (N)
+    numbers = np.asarray(labels)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not np.isin(numbers, np.arange(len(_CLASSES))).all():
+        raise ValueError(f"its labels must be whole numbers from 0 to {len(_CLASSES) - 1}, one for each picture")
+    return [_CLASSES[number] for number in numbers]
 
 
 CIFAR10 = Reader("cifar10", "CIFAR-10 as it is downloaded", _recognises, _open)

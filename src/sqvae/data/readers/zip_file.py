@@ -37,7 +37,13 @@ def _open(path: Path, labels: bool = False) -> Found:
         part: PictureFiles(pictures, archive.read, [File(path.name, path)])
         for part, pictures in listing.parts().items()
     }
-    return Found(collections, notes=listing.notes(), close=archive.close, class_names=class_names)
+    return Found(
+        collections,
+        notes=listing.notes(),
+        close=archive.close,
+        class_names=class_names,
+        categories=partial(listing.classes, path),
+    )
 
 
 ZIP = Reader("zip", "a zip file of pictures", _recognises, _open, partial(_open, labels=True))

@@ -1,0 +1,100 @@
+"""What `sqvae compress` and `sqvae decompress` put together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqvae.cli import console
+from sqvae.cli.pictures import PictureFolder, check_free
+from sqvae.codec import Adaptive, CompressedFile, CompressedWriter, Expectation, Learned
+from sqvae.data import count, stream
+from sqvae.experiment import PLACE, Tokenizer, kind_of, load_generator, load_tokenizer
+
+
+@dataclass(frozen=True)
+class Compressor:
+    """A model, and what is expected of its codes."""
+
+    tokenizer: Tokenizer
+    expectation: Expectation
+    shape: tuple[int, int] | None
+    """Of a picture's codes, where the prior has seen no other."""
+
+
+def compressor_of(run: Path, prior: Path | None, *, batch: int) -> Compressor:
+    """A run's model, with its prior, or if it has none, what codes that came before tell."""
+    if kind_of(run) == "speech":
+        raise ValueError(f"{run} is a model of speech, and pictures are what is compressed; see `sqvae encode`")
+    if prior is None and not (run / PLACE).exists():
+        tokenizer = load_tokenizer(run)
+        return Compressor(tokenizer, Adaptive(tokenizer.codebook_size), None)
+    generator = load_generator(run, prior)
+    if generator.experiment.above is not None or generator.class_names:
+        raise ValueError(
+            f"the prior of {run} is given classes, or the codes of another model, which a file of this model's codes "
+            f"does not hold: train one without, with `sqvae train-prior {run} --out DIR`, and pass --prior-run DIR"
+        )
+    height, width = generator.shape
+    return Compressor(generator.tokenizer, Learned(generator.prior, batch_size=batch), (height, width))
+
+
+def compress_pictures(
+    run: Path,
+    prior: Path | None,
+    inputs: Sequence[str],
+    out: Path,
+    *,
+    names: bool,
+    batch: int,
+    strict: bool,
+    overwrite: bool,
+) -> None:
+    """Encode pictures, and their codes by what is expected of them."""
+    check_free(out, overwrite)
+    compressor = compressor_of(run, prior, batch=batch)
+    tokenizer, expectation = compressor.tokenizer, compressor.expectation
+    pixels = 0
+    with (
+        console.progress_bar() as progress,
+        CompressedWriter(out, expectation, fingerprint=tokenizer.fingerprint, names=names) as writer,
+    ):
+        total = count(inputs, labels=tokenizer.preprocessing.labels)
+        seen = 0
+        for some, pictures in stream(
+            inputs,
+            tokenizer.preprocessing,
+            batch=batch,
+            strict=strict,
+            on_skip=lambda one: console.warning(f"left out: {one}"),
+        ):
+            writer.write(some, tokenizer.encode(pictures))
+            pixels += len(some) * pictures.shape[-2] * pictures.shape[-1]
+            seen += len(some)
+            progress("compressing", seen, total)
+        if not seen:
+            raise ValueError(f"none of the pictures in {', '.join(inputs)} can be read")
+    size = writer.size
+    bits = 8 * size.payload / size.codes
+    console.out.print(
+        f"{size.pictures:,} {tokenizer.medium.noun}s in {out}: {size.total:,} bytes, {8 * size.total / pixels:.4f} "
+        f"bits per pixel; codes take {bits:.3f} bits each by {expectation.description}",
+        soft_wrap=True,
+    )
+
+
+def decompress_pictures(run: Path, prior: Path | None, file: Path, out: Path, *, batch: int, overwrite: bool) -> None:
+    """Decode a compressed file to pictures."""
+    compressor = compressor_of(run, prior, batch=batch)
+    tokenizer = compressor.tokenizer
+    compressed = CompressedFile.open(
+        file, compressor.expectation, fingerprint=tokenizer.fingerprint, shape=compressor.shape
+    )
+    folder, seen = PictureFolder(out, overwrite=overwrite), 0
+    with console.progress_bar() as progress:
+        for names, codes in compressed.batches():
+            for first in range(0, len(names), batch):
+                some = slice(first, first + batch)
+                folder.save(names[some], tokenizer.medium.images(tokenizer.decode(codes[some])))
+            seen += len(names)
+            progress("decompressing", seen, len(compressed))
+    console.out.print(f"{seen:,} {tokenizer.medium.noun}s in {out}")

@@ -1,0 +1,176 @@
+"""What `sqvae train-prior` and `sqvae sample` put together."""
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from torch import Tensor
+
+from sqvae.cli import console
+from sqvae.cli.launch import is_first_process
+from sqvae.cli.pictures import PictureFolder, check_free
+from sqvae.cli.speech import SoundFolder
+from sqvae.cli.training import trained
+from sqvae.data import Progress
+from sqvae.experiment import PLACE, Generator, PriorExperiment, load_generator, override, prepare_prior, read_prior
+from sqvae.reports import save_rows
+from sqvae.training import CheckpointError, RunFolder, read_json, write_json
+
+SPLIT = "test"
+"""What a prior is judged on in the end."""
+
+MEASURES = {
+    "bits_per_code": "bits per code",
+    "nats_per_code": "nats per code",
+    "histogram_bits_per_code": "bits per code, by the histogram of training codes",
+    "uniform_bits_per_code": "bits per code, all alike",
+}
+
+
+def asked_for(
+    run: Path,
+    out: Path | None,
+    name: str,
+    given: str | None,
+    by_class: bool,
+    until: float | None,
+    data: str | None,
+    settings: list[str],
+    *,
+    seed: int | None,
+    epochs: int | None,
+) -> tuple[PriorExperiment, Path]:
+    """What was asked for, and the folder that it is to be trained in."""
+    if out is None and not run.is_dir():
+        raise CheckpointError(f"{run} is no folder here, and has no place for a prior: name one with --out")
+    options = {
+        "prior.name": name,
+        "above": given,
+        "by_class": True if by_class else None,
+        "training.until": until,
+        "data": data,
+        "seed": seed,
+        "training.epochs": epochs,
+    }
+    assignments = [f"{key}={value}" for key, value in options.items() if value is not None]
+    return override(PriorExperiment(tokenizer=str(run)), [*assignments, *settings]), out or run / PLACE
+
+
+def is_prior(run: Path) -> bool:
+    """Whether a folder is that of a prior, rather than of a model."""
+    with suppress(CheckpointError):
+        return PriorExperiment.entry in read_json(RunFolder(run).config)
+    return False
+
+
+def watched_prior(folder: RunFolder, work: Callable[..., Any]) -> None:
+    """Train a prior where a person can watch, and say what came of it and what to do next."""
+    trained(folder, work)
+    if not is_first_process():
+        return
+    with console.progress_bar() as progress:
+        experiment, record = judged(folder, progress)
+    write_json(folder.path / f"results-{SPLIT}.json", record)
+    table = Table("what", "value", title=record["setting"], title_justify="left")
+    for measure, words in MEASURES.items():
+        table.add_row(words, f"{record['measures'][measure]:.3f}")
+    console.out.print(table)
+    run = experiment.tokenizer
+    own = "" if folder.path.resolve() == (Path(run) / PLACE).resolve() else f" --prior-run {folder}"
+    out = "samples" if experiment.sequences else "samples.png"
+    console.out.print(f"Done: {folder}. Use it with: sqvae sample {run}{own} -o {out}", soft_wrap=True)
+
+
+def judged(folder: RunFolder, progress: Progress) -> tuple[PriorExperiment, dict[str, Any]]:
+    """A prior's experiment, and what the test set costs under it."""
+    model, experiment, mark = read_prior(folder.path)
+    prepared = prepare_prior(experiment, announce=lambda text: None, progress=progress)
+    measures = prepared.evaluate(model, SPLIT, progress)
+    number = len(prepared.test)
+    setting = f"{experiment.prior.name}, seed {experiment.seed}, of {experiment.tokenizer}; {number:,} {SPLIT} examples"
+    return experiment, {"setting": setting, "fingerprint": mark, "examples": number, "measures": measures}
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How samples are to be drawn."""
+
+    number: int
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+    classes: list[str] | None
+    seed: int
+    batch: int
+
+    def drawn(self, generator: Generator, shape: tuple[int, ...] | None = None) -> Tensor:  # -> (number, *shape)
+        """Codes, while a bar shows how far it is."""
+        with console.progress_bar() as progress:
+            return generator.sample(
+                self.number,
+                shape=shape,
+                classes=self.classes,
+                temperature=self.temperature,
+                top_k=self.top_k,
+                top_p=self.top_p,
+                seed=self.seed,
+                batch=self.batch,
+                progress=progress,
+            )
+
+
+def sample_pictures(
+    run: Path, prior: Path | None, out: Path, choices: Choices, *, seconds: float | None, overwrite: bool
+) -> None:
+    """Draw pictures: one picture of all, or each by itself in a folder."""
+    if seconds is not None:
+        raise ValueError(f"--seconds is of models of speech, and {run} is one of pictures")
+    together = out.suffix.lower() == ".png"
+    if together:
+        check_free(out, overwrite)
+    generator = load_generator(run, prior)
+    tokenizer = generator.tokenizer
+    codes = choices.drawn(generator)
+    folder = PictureFolder(out, overwrite=overwrite)
+    shown = []
+    for first, some in zip(range(0, len(codes), choices.batch), codes.split(choices.batch), strict=True):
+        pictures = tokenizer.decode(some)
+        if together:
+            shown.append(tokenizer.medium.shown_output(pictures).cpu())
+        else:
+            names = [f"sample-{first + index:05d}" for index in range(len(some))]
+            folder.save(names, tokenizer.medium.images(pictures))
+    if together:
+        import torch
+
+        out.parent.mkdir(parents=True, exist_ok=True)
+        save_rows(out, [torch.cat(shown)], columns=math.ceil(math.sqrt(len(codes))))
+    console.out.print(f"{len(codes):,} samples in {out}")
+
+
+def sample_speech(
+    run: Path,
+    prior: Path | None,
+    out: Path,
+    choices: Choices,
+    *,
+    seconds: float,
+    speaker: str | None,
+    audio: bool,
+    overwrite: bool,
+) -> None:
+    """Draw utterances: frames, and sound if it is wanted, in a folder."""
+    generator = load_generator(run, prior)
+    tokenizer = generator.tokenizer
+    voice = speaker or tokenizer.speakers[0]
+    tokenizer.speaker(voice)  # which says that it is unknown before anything is drawn
+    length = max(1, round(seconds * tokenizer.codes_per_second))
+    results = SoundFolder(out, tokenizer, audio=audio, overwrite=overwrite)
+    for index, codes in enumerate(choices.drawn(generator, (length,))):
+        frames = tokenizer.decode([codes], voice)[0]
+        results.save(f"sample-{index:05d}", frames, (len(frames) - 1) * tokenizer.features.shift)
+    results.tell()

@@ -1,0 +1,55 @@
+"""The application that commands belong to, and what they share. Nothing heavy is imported here."""
+
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sqvae.cli.launch import is_launched, launch
+
+app = typer.Typer(
+    name="sqvae",
+    help="Discrete representations that use their whole codebook: pictures to tokens, and back.",
+    epilog="Start with: sqvae train demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+typed_words: ContextVar[list[str]] = ContextVar("typed")
+"""What stood on the command line."""
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
+) -> None:
+    if version:
+        from sqvae import __version__
+
+        print(f"sqvae {__version__}")
+        raise typer.Exit
+
+
+def is_of_speech(run: Path, *, speaker: str | None = None, audio: bool = False) -> bool:
+    """Whether a run is a model of speech; raises if it isn't, and is asked for a voice."""
+    from sqvae.experiment import ConfigurationError, kind_of
+
+    kind = kind_of(run)
+    if kind != "speech" and (speaker is not None or audio):
+        raise ConfigurationError(f"--speaker and --audio are of models of speech, and {run} is one of {kind}")
+    return kind == "speech"
+
+
+def launched_elsewhere(devices: int | None, nodes: int, extra: list[str]) -> bool:
+    """Start several processes if they are asked for; True when they have done the work."""
+    if is_launched() or ((devices or 1) == 1 and nodes == 1):
+        return False
+    code = launch([*typed_words.get(), *extra], devices or 1, nodes)
+    if code:
+        raise typer.Exit(code)
+    return True

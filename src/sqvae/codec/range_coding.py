@@ -1,0 +1,88 @@
+"""Codes to bytes and back, given each code's share of `TOTAL`: a range coder, without a rounding anywhere.
+
+The coder is constriction's. It takes chances as floats, spreads :math:`2^{24} - n` over n symbols in their proportion,
+and adds 1 to each. It is given shares less 1, which add up to just that: its factor is 1, exactly, and its sums are of
+integers far below 2^53. So a symbol's share is what was asked for, on every machine.
+
+To encode, three symbols are enough: what lies below the code, the code, and what lies above. The guards at either end
+see to it that there always is something below and above; they also make a codebook of one code an ordinary case.
+"""
+
+from typing import Any
+
+import numpy as np
+from constriction import stream
+from numpy.typing import NDArray
+
+from sqvae.codec.aside import DamageError
+from sqvae.codec.frequencies import TOTAL, Integers
+
+_WORD, _STATE = 4, 8
+_FAMILY = stream.model.Categorical(perfect=False)
+
+
+def range_encode(left: Integers, right: Integers) -> bytes:  # (N,), (N,)
+    """The bytes that stand for a sequence of codes, from where each one's share begins and ends."""
+    encoder = stream.queue.RangeEncoder()
+    shares = np.stack([left, right - left, TOTAL - right], axis=1) - 1
+    encoder.encode(np.ones(len(left), dtype=np.int32), _FAMILY, shares.astype(np.float64))
+    return _shortest(encoder)
+
+
+def _shortest(encoder: Any) -> bytes:
+    """The fewest bytes that, with zeros after them, lie in the encoder's interval.
+
+    The interval begins at the encoder's state, after the words that it has settled. Its own words hold some point of
+    the interval: if the state seems to lie beyond that point, a carry has gone into the words, and is taken back.
+    """
+    words: NDArray[np.uint32] = encoder.get_compressed()
+    settled: int
+    settled, (lower, width) = encoder.pos()
+    length = _WORD * settled + _STATE
+    point = int.from_bytes(words.astype(">u4").tobytes().ljust(length, b"\0"), "big")
+    low: int = (point >> 8 * _STATE << 8 * _STATE) + lower
+    if low > point:
+        low -= 1 << 8 * _STATE
+    kept, number = length, low
+    while kept:
+        shorter = -(-low >> 8 * (length - kept + 1))  # rounded up
+        if shorter << 8 * (length - kept + 1) >= low + width:
+            break
+        kept, number = kept - 1, shorter
+    return number.to_bytes(kept, "big")
+
+
+class RangeSource:
+    """What `range_encode` has written, for reading in the same order.
+
+    Arguments:
+        payload: its bytes.
+    """
+
+    def __init__(self, payload: bytes) -> None:
+        padded = payload.ljust(-(-len(payload) // _WORD) * _WORD, b"\0")
+        self._decoder = stream.queue.RangeDecoder(np.frombuffer(padded, dtype=">u4").astype(np.uint32))
+
+    def take(self, edges: Integers) -> Integers:  # (N, K + 1) -> (N,)
+        """The next codes, each with edges of its own."""
+        return self._checked(edges.shape[-1] - 1, _FAMILY, _shares(edges))
+
+    def take_alike(self, edges: Integers, count: int) -> Integers:  # (K + 1,) -> (count,)
+        """The next codes, so many, all with the same edges."""
+        model = stream.model.Categorical(_shares(edges), lazy=False, perfect=False)
+        return self._checked(len(edges) - 1, model, count)
+
+    def _checked(self, size: int, *model: object) -> Integers:
+        try:
+            codes = self._decoder.decode(*model).astype(np.int64) - 1
+        except AssertionError as failure:  # how constriction says that no encoder has written this
+            raise DamageError("its bytes stand for no codes") from failure
+        if bool(((codes < 0) | (codes >= size)).any()):
+            raise DamageError("its bytes stand for codes that don't exist")
+        return codes  # type: ignore[no-any-return]
+
+
+def _shares(edges: Integers) -> NDArray[np.float64]:  # (..., K + 1) -> (..., K + 2)
+    """The shares of the guard below, the codes and the guard above, each less 1."""
+    shares = np.diff(edges, axis=-1, prepend=0, append=TOTAL) - 1
+    return np.ascontiguousarray(shares, dtype=np.float64)

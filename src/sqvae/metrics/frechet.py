@@ -1,0 +1,241 @@
+r"""The Fréchet distance of two sets of pictures: of two Gaussians that have the mean and covariance of their features.
+
+.. math:: d^2 = \|\mu_1 - \mu_2\|^2 + \mathrm{tr}\bigl(\Sigma_1 + \Sigma_2 - 2 (\Sigma_1 \Sigma_2)^{1/2}\bigr)
+
+With the features of the Inception network of 2015-12-05 it is the Fréchet inception distance, FID (Heusel et al.,
+2017), and only then it is called so.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+from torch.nn.functional import avg_pool2d, conv2d, interpolate
+
+from sqvae.metrics.inception import Inception, check_pictures
+from sqvae.metrics.inception_weights import INCEPTION, Announce, find_inception
+
+_FORMAT = "sqvae feature statistics 1"
+
+
+class FeatureNetwork(Protocol):
+    """From pictures to features."""
+
+    @property
+    def name(self) -> str:
+        """Of the features: equal names stand for equal features of equal pictures."""
+
+    @property
+    def dim(self) -> int:
+        """How many features a picture has, d."""
+
+    def __call__(self, pictures: Tensor) -> Tensor:  # uint8 (n, 1 or 3, H, W) -> (n, d)
+        """The features of pictures of any size."""
+
+
+class FeatureStatistics:
+    r"""Number, mean and covariance of the features of a set, which come in batches.
+
+    Two parts of a set, a and b, are joined without loss of digits, wherever their features lie (Chan et al., 1979):
+
+    .. math:: \mu = \mu_a + \frac{n_b}{n}\,\delta, \qquad M = M_a + M_b + \frac{n_a n_b}{n}\,\delta\delta^\top, \qquad
+              \delta = \mu_b - \mu_a, \quad n = n_a + n_b, \quad \Sigma = \frac{M}{n - 1}
+
+    Arguments:
+        features: their name, that of the network that makes them.
+        dim: how many each picture has, d.
+    """
+
+    def __init__(self, features: str, dim: int) -> None:
+        self.features = features
+        self.dim = dim
+        self.n = 0
+        self.mean = torch.zeros(dim, dtype=torch.float64)
+        self.scatter = torch.zeros(dim, dim, dtype=torch.float64)
+        """M, the sum of the products of deviations from the mean: (d, d)"""
+
+    @property
+    def covariance(self) -> Tensor:  # (d, d)
+        """Without bias: divided by n - 1."""
+        if self.n < 2:
+            raise ValueError(f"a covariance needs 2 pictures at least, and {self.n} were given; add more")
+        return self.scatter / (self.n - 1)
+
+    def update(self, features: Tensor) -> None:  # (n, d)
+        """Add the features of further pictures."""
+        if features.dim() != 2 or features.shape[1] != self.dim:
+            raise ValueError(f"features are of shape {tuple(features.shape)}, expected (n, {self.dim})")
+        x = features.detach().cpu().double()  # on the CPU, as not every device has it
+        if not x.isfinite().all():
+            raise ValueError("features hold values that are not finite, expected numbers only; are the pictures sound?")
+        if len(x):
+            mean = x.mean(0)
+            centred = x - mean
+            self._join(len(x), mean, centred.T @ centred)
+
+    def merge(self, other: "FeatureStatistics") -> None:
+        """Add all that went into others."""
+        _check_alike(self, other)
+        if other.n:
+            self._join(other.n, other.mean, other.scatter)
+
+    def _join(self, n: int, mean: Tensor, scatter: Tensor) -> None:  # (d,), (d, d)
+        share = n / (self.n + n)
+        delta = mean - self.mean
+        self.scatter += scatter
+        self.scatter.addr_(delta, delta, alpha=self.n * share)
+        self.mean += share * delta
+        self.n += n
+
+    def save(self, path: str | Path) -> None:
+        """Write a safetensors file of n, mean and scatter."""
+        tensors = {"n": torch.tensor(self.n), "mean": self.mean, "scatter": self.scatter}
+        partial = Path(f"{path}.partial")
+        try:
+            save_file(tensors, partial, {"format": _FORMAT, "features": self.features})
+            partial.chmod(0o644)  # it is written for its owner alone
+            partial.replace(path)
+        except SafetensorError as failure:  # how it says that a disk is full
+            raise OSError(f"can't write {path}: {failure}") from failure
+        finally:
+            partial.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "FeatureStatistics":
+        """Those that were saved."""
+        if not os.path.isfile(path):
+            raise FileNotFoundError(f"there is no file {path}, expected feature statistics that were saved")
+        try:
+            with safe_open(path, framework="pt") as file:
+                metadata = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+        except SafetensorError as failure:
+            raise ValueError(f"{path} can't be read as feature statistics: {failure}; save them again") from failure
+        shapes = {name: (tensor.dtype, tuple(tensor.shape)) for name, tensor in tensors.items()}
+        d = len(tensors["mean"]) if shapes.get("mean", (None, ()))[1] else 0
+        expected = {"n": (torch.int64, ()), "mean": (torch.float64, (d,)), "scatter": (torch.float64, (d, d))}
+        if metadata.get("format") != _FORMAT or "features" not in metadata or shapes != expected:
+            raise ValueError(
+                f"{path} holds {', '.join(shapes) or 'nothing'} in the format {metadata.get('format')!r}, expected n, "
+                f"mean (d,) and scatter (d, d) in the format {_FORMAT!r}; save them again"
+            )
+        found = cls(metadata["features"], d)
+        found.n, found.mean, found.scatter = int(tensors["n"]), tensors["mean"], tensors["scatter"]
+        return found
+
+
+def frechet_distance(a: FeatureStatistics, b: FeatureStatistics) -> float:
+    r"""The squared Fréchet distance, as it is usually reported.
+
+    .. math:: \|\mu_1 - \mu_2\|^2 + \mathrm{tr}\,\Sigma_1 + \mathrm{tr}\,\Sigma_2 - 2 \sum_i \sigma_i
+
+    with the singular values of :math:`\Lambda_1^{1/2} U_1^\top U_2 \Lambda_2^{1/2}`, where
+    :math:`\Sigma = U \Lambda U^\top`: their squares are the eigenvalues of :math:`\Sigma_1 \Sigma_2`. They are as exact
+    as the covariances, also where those are singular, unlike roots of the product's own eigenvalues near 0.
+    """
+    _check_alike(a, b)
+    first, second = a.covariance, b.covariance
+    singular = torch.linalg.svdvals(_root(first).T @ _root(second))
+    distance = (a.mean - b.mean).square().sum() + first.trace() + second.trace() - 2 * singular.sum()
+    return max(float(distance), 0.0)  # of equal sets it is 0 but for rounding, to either side
+
+
+def _root(covariance: Tensor) -> Tensor:  # (d, d) -> (d, r)
+    r""":math:`U \Lambda^{1/2}`, without the directions in which nothing but rounding lies."""
+    values, vectors = torch.linalg.eigh(covariance)
+    kept = values > len(values) * torch.finfo(values.dtype).eps * values[-1]
+    root: Tensor = vectors[:, kept] * values[kept].sqrt()
+    return root
+
+
+def _check_alike(a: FeatureStatistics, b: FeatureStatistics) -> None:
+    if (a.features, a.dim) != (b.features, b.dim):
+        raise ValueError(
+            f"the features are {a.features} of {a.dim} dimensions and {b.features} of {b.dim}, expected the same; "
+            f"take both sets through one network"
+        )
+
+
+def frechet_notes(a: FeatureStatistics, b: FeatureStatistics) -> list[str]:
+    """What to say beside a distance: that there were too few pictures for it."""
+    fewest = min(a.n, b.n)
+    if fewest > a.dim:
+        return []
+    return [
+        f"{fewest} pictures are too few for covariances of {a.dim} features, which are singular: the distance is too "
+        f"large, and to be compared only with those of as many pictures; take more than {a.dim}, better ten times that"
+    ]
+
+
+def distance_name(features: str) -> str:
+    """What the distance is called: fid for the Inception features alone, fd-FEATURES for others."""
+    return "fid" if features == INCEPTION else f"fd-{features}"
+
+
+class RandomConvolutions:
+    r"""Features from three convolutions with fixed random weights: cheap, also for small grey pictures on a CPU.
+
+    Pictures are brought to 32 x 32; each layer halves the places and takes the positive part; means over the quarters
+    of the last make 4 x 64 features. They see textures and coarse shape and have learned nothing, so that distances
+    order sets that differ by blur, noise or missing detail, but say little about what pictures show.
+
+    Arguments:
+        device: where they are computed.
+    """
+
+    name = "random-convolutions"
+    dim = 256
+
+    def __init__(self, device: torch.device | str = "cpu") -> None:
+        self.device = torch.device(device)
+        # This generator is frozen: NumPy keeps its numbers the same in all versions, and so the features.
+        random = np.random.RandomState(20151205)
+        self.layers = []
+        for width, channels, side in ((3, 16, 5), (16, 32, 3), (32, 64, 3)):
+            scale = (2 / (width * side * side)) ** 0.5
+            weight = random.standard_normal((channels, width, side, side)) * scale
+            self.layers.append(torch.from_numpy(weight).float().to(self.device))
+
+    @torch.no_grad()
+    def __call__(self, pictures: Tensor) -> Tensor:  # uint8 (n, 1 or 3, H, W) -> (n, 256)
+        check_pictures(pictures)
+        x = (pictures.to(self.device).float() - 128) / 128
+        x = interpolate(x, (32, 32), mode="bilinear", antialias=True).expand(-1, 3, -1, -1)
+        with torch.autocast(self.device.type, enabled=False):
+            for weight in self.layers:
+                x = conv2d(x, weight, stride=2, padding=weight.shape[-1] // 2).relu()
+        return avg_pool2d(x, 2).flatten(1)
+
+
+FEATURES: Mapping[str, Callable[[Callable[[], Path], torch.device | str], FeatureNetwork]] = {
+    Inception.name: lambda find_weights, device: Inception(find_weights(), device),
+    RandomConvolutions.name: lambda _, device: RandomConvolutions(device),
+}
+"""Feature networks by name: made from a function that finds the file of Inception's weights, and the device."""
+
+
+def feature_network(
+    name: str,
+    *,
+    cache: str | Path,
+    weights: str | Path | None = None,
+    device: torch.device | str = "cpu",
+    announce: Announce = print,
+) -> FeatureNetwork:
+    """A feature network, ready for pictures.
+
+    Arguments:
+        name: one of `FEATURES`.
+        cache, weights, announce: as of `find_inception`; only the Inception network needs them.
+        device: where features are computed.
+    """
+    if name not in FEATURES:
+        raise ValueError(f"there are no features {name!r}, expected one of {', '.join(FEATURES)}")
+    return FEATURES[name](partial(find_inception, weights, cache, announce=announce), device)

@@ -1,0 +1,32 @@
+"""Priors: distributions over the codes of a tokenizer, one contract, and one dictionary that lists them all."""
+
+from collections.abc import Callable, Mapping
+
+from sqvae.priors.contract import Condition, Draft, Prior, RecomputedDraft
+from sqvae.priors.likelihood import CodeBatch, CodeCost, CodeLikelihood
+from sqvae.priors.pixelcnn import PixelCNN
+from sqvae.priors.pixelsnail import PixelSNAIL
+from sqvae.priors.sampling import draw, sample, uniform_numbers
+
+PRIORS: Mapping[str, Callable[..., Prior]] = {
+    "pixelcnn": PixelCNN,
+    "pixelsnail": PixelSNAIL,
+}
+"""Every prior by name. All take ``codebook_size``, ``ndim`` (2 for maps, 1 for sequences), ``channels``, ``layers``,
+``kernel``, ``classes``, ``context`` and ``dropout``."""
+
+__all__ = [
+    "PRIORS",
+    "CodeBatch",
+    "CodeCost",
+    "CodeLikelihood",
+    "Condition",
+    "Draft",
+    "PixelCNN",
+    "PixelSNAIL",
+    "Prior",
+    "RecomputedDraft",
+    "draw",
+    "sample",
+    "uniform_numbers",
+]

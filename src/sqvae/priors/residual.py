@@ -1,0 +1,144 @@
+"""Gated residual layers: a stream of features goes through the network, and each layer adds to it."""
+
+from collections import deque
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import elu
+
+from sqvae.priors.causal import Dropout, Window, down, right
+from sqvae.priors.drafting import ColumnMemory, RowMemory, by_column
+
+
+class GatedUpdate(nn.Module):
+    r"""What a layer adds to the stream x.
+
+    .. math:: x \leftarrow x + a \odot \sigma(b), \qquad (a, b) = W\, \mathrm{elu}(f) + V y
+
+    f is what the layer has found, and y what the condition tells.
+
+    Arguments:
+        channels: of x, f and y.
+        conditional: whether there is a condition.
+        dropout: in training, the share of elu(f) that is dropped.
+    """
+
+    def __init__(self, channels: int, *, conditional: bool, dropout: float) -> None:
+        super().__init__()
+        self.mix = nn.Linear(channels, 2 * channels)
+        self.condition = nn.Linear(channels, 2 * channels, bias=False) if conditional else None
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, f: Tensor, known: Tensor | None) -> Tensor:  # (batch, h, w, channels) each
+        mixed, told = self.mix(self.dropout(elu(f))), self.told(known)
+        return add_gated(x, mixed if told is None else mixed + told)
+
+    def told(self, known: Tensor | None) -> Tensor | None:  # (..., channels) -> (..., 2 channels)
+        """V y, if there is a condition."""
+        return None if self.condition is None or known is None else self.condition(known)
+
+
+def add_gated(x: Tensor, mixed: Tensor) -> Tensor:  # (..., channels), (..., 2 channels) -> (..., channels)
+    """The first half tells what to add, the second how much of it."""
+    what, how_much = mixed.chunk(2, -1)
+    return torch.addcmul(x, what, how_much.sigmoid())
+
+
+class UpdateMemory:
+    """What a draft keeps of an update: what each column of the present row hears of the condition."""
+
+    def __init__(self, update: GatedUpdate) -> None:
+        self._update = update
+        self._matrix = update.mix.weight.T
+
+    def begin_row(self, batch: int, width: int, known: Tensor | None) -> None:
+        self._heard = by_column(self._update.told(known), self._update.mix.bias, batch, width)
+
+    def at(self, column: int, x: Tensor, f: Tensor) -> Tensor:  # (batch, channels) each
+        return add_gated(x, torch.addmm(self._heard[column], elu(f), self._matrix))
+
+
+class Neighbours(nn.Module):
+    """A convolution over the positions near and before each: the rows above in full width, and its own to the left.
+
+    What lies above to the right of its window's corner is out of sight however many there are of it, so it needs
+    attention beside it.
+
+    Arguments:
+        channels: of what goes in and comes out.
+        reach: how far it looks up, to the left and, above, to the right.
+        rows: whether there are rows above.
+        own: whether it looks at the position itself, too.
+    """
+
+    def __init__(self, channels: int, *, reach: int, rows: bool, own: bool = True) -> None:
+        super().__init__()
+        self.own = own
+        self.beside = Window(channels, channels, left=reach if own else reach - 1)
+        self.above = Window(channels, channels, rows=reach, left=reach, right=reach) if rows else None
+
+    def forward(self, x: Tensor) -> Tensor:  # (batch, h, w, channels) -> (batch, h, w, channels)
+        features: Tensor = self.beside(x if self.own else right(x))
+        return features if self.above is None else features + self.above(down(x))
+
+
+class NeighboursMemory:
+    """What a draft remembers of such a convolution.
+
+    Arguments:
+        neighbours: the convolution.
+        nothing: (batch, channels): what stands outside of a map.
+        width: of the map.
+    """
+
+    def __init__(self, neighbours: Neighbours, nothing: Tensor, width: int) -> None:
+        self._width = width
+        self._rows = None if neighbours.above is None else RowMemory(neighbours.above, nothing, width)
+        self._columns = ColumnMemory(neighbours.beside, nothing)
+
+    def begin_row(self, above: Tensor) -> None:  # (batch, 1, w, channels)
+        """Look at the row above, if there are such, and go to the next."""
+        self._columns.begin_row(None if self._rows is None else self._rows.add(above), self._width)
+
+    def at(self, column: int, x: Tensor) -> Tensor:  # (batch, channels) -> (batch, channels)
+        """The convolution at one position."""
+        return self._columns.add(column, x)
+
+
+class ConvolutionLayer(nn.Module):
+    r"""A gated update by what a position's neighbours hold: :math:`f = W * \mathrm{elu}(x)`.
+
+    Arguments:
+        channels: of x and of f.
+        reach, rows: see :class:`Neighbours`.
+        conditional, dropout: see :class:`GatedUpdate`.
+    """
+
+    def __init__(self, channels: int, *, reach: int, rows: bool, conditional: bool, dropout: float) -> None:
+        super().__init__()
+        self.neighbours = Neighbours(channels, reach=reach, rows=rows)
+        self.update = GatedUpdate(channels, conditional=conditional, dropout=dropout)
+
+    def forward(self, x: Tensor, known: Tensor | None) -> Tensor:  # (batch, h, w, channels) -> (batch, h, w, channels)
+        updated: Tensor = self.update(x, self.neighbours(elu(x)), known)
+        return updated
+
+
+class ConvolutionMemory:
+    """What a draft remembers of such a layer."""
+
+    def __init__(self, layer: ConvolutionLayer, nothing: Tensor, width: int) -> None:
+        self._neighbours = NeighboursMemory(layer.neighbours, nothing, width)
+        self._update = UpdateMemory(layer.update)
+        self._batch, self._width = len(nothing), width
+        kept = 1 if layer.neighbours.above is None else width  # a sequence has no row below that would ask for more
+        self._row = deque([nothing] * kept, kept)
+
+    def begin_row(self, known: Tensor | None) -> None:
+        self._neighbours.begin_row(torch.stack(list(self._row), 1)[:, None])
+        self._update.begin_row(self._batch, self._width, known)
+
+    def at(self, column: int, x: Tensor) -> Tensor:  # (batch, channels) -> (batch, channels)
+        active = elu(x)
+        self._row.append(active)
+        return self._update.at(column, x, self._neighbours.at(column, active))

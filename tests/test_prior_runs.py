@@ -1,0 +1,268 @@
+"""Priors as runs: trained on a model's codes by the same loop, kept beside it, sampled from."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from runs import tiny, weights_of, write_pictures
+from sqvae.experiment import (
+    OF_CONTINUOUS,
+    SETS,
+    ConfigurationError,
+    Makers,
+    PriorExperiment,
+    PriorSettings,
+    frechet_distances,
+    load,
+    load_generator,
+    neighbours,
+    override,
+    prepare,
+    prepare_prior,
+    resume,
+    train,
+)
+from sqvae.experiment.frechet import made_by
+from sqvae.training import CheckpointError, Plan, RunFolder, TrainingStoppedError, Watcher, read_records
+
+
+def quiet(text: str) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A small model of pictures, with 2x2 codes each."""
+    folder = tmp_path_factory.mktemp("model")
+    train(tiny(write_pictures(folder / "pictures.npy"), epochs=4), folder / "run", announce=quiet)
+    return folder / "run"
+
+
+def small(run, **settings) -> PriorExperiment:
+    plan = Plan(epochs=2, batch_size=16, passes_per_epoch=1, learning_rate=1e-2, schedule="cosine", threads=1)
+    experiment = PriorExperiment(
+        tokenizer=str(run), prior=PriorSettings(channels=8, layers=2), training=replace(plan, log_every=2)
+    )
+    return replace(experiment, **settings)
+
+
+class TestTraining:
+    def test_it_learns_more_than_the_histogram_knows(self, run, tmp_path):
+        experiment = small(run, training=replace(small(run).training, epochs=15))
+        train(experiment, tmp_path / "prior", announce=quiet)
+        prepared = prepare_prior(experiment, announce=quiet)
+        model = prepared.new_model()
+        before = prepared.evaluate(model, "train")
+        generator = load_generator(run, tmp_path / "prior")
+        model.prior.load_state_dict(generator.prior.state_dict())
+        after = prepared.evaluate(model, "train")
+        assert after["bits_per_code"] < before["bits_per_code"]
+        assert after["bits_per_code"] < after["histogram_bits_per_code"]
+        assert after["uniform_bits_per_code"] == 4
+
+    def test_codes_are_made_once(self, run, monkeypatch):
+        prepare_prior(small(run), announce=quiet)
+        written = (run / "codes.safetensors").stat().st_mtime_ns
+        from sqvae.experiment import code_sets
+
+        monkeypatch.setattr(code_sets, "_encoded", None)
+        prepared = prepare_prior(small(run), announce=quiet)
+        assert (run / "codes.safetensors").stat().st_mtime_ns == written
+        tokenizer = load(run)
+        from sqvae.data import load as load_data
+
+        pictures = load_data(tokenizer.experiment.data.source).train
+        expected = tokenizer.encode(pictures.take(range(len(pictures))))
+        assert torch.equal(prepared.train.take(torch.arange(len(pictures))).codes.long(), expected)
+
+    def test_codes_of_another_model_or_a_damaged_file_are_made_again(self, run):
+        prepare_prior(small(run), announce=quiet)
+        path = run / "codes.safetensors"
+        whole = {name: tensor.clone() for name, tensor in load_file(path).items()}  # the file itself is about to change
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        prepare_prior(small(run), announce=quiet)
+        again = load_file(path)
+        assert again.keys() == whole.keys()
+        assert all(torch.equal(again[name], tensor) for name, tensor in whole.items())
+
+    def test_interrupted_and_resumed_it_is_the_same(self, run, tmp_path):
+        train(small(run), tmp_path / "whole", announce=quiet)
+
+        class Stop(Watcher):
+            def stepped(self, position, rate):
+                if position.step == 3:
+                    import os
+                    import signal
+
+                    os.kill(os.getpid(), signal.SIGINT)
+
+        with pytest.raises(TrainingStoppedError):
+            train(small(run), tmp_path / "stopped", watchers=[Stop()], announce=quiet)
+        resume(tmp_path / "stopped", announce=quiet)
+        for name in ("last", "best"):
+            assert weights_of(tmp_path / "stopped" / name) == weights_of(tmp_path / "whole" / name)
+
+    def test_it_stops_at_a_likelihood(self, run, tmp_path):
+        train(small(run), tmp_path / "whole", announce=quiet)
+        first, _ = _validations(tmp_path / "whole")
+        training = replace(small(run).training, until=first)
+        train(small(run, training=training), tmp_path / "until", announce=quiet)
+        assert _validations(tmp_path / "until") == [first]
+
+    def test_a_model_that_was_trained_further_is_another(self, run, tmp_path):
+        train(small(run), tmp_path / "prior", announce=quiet)
+        config = json.loads((tmp_path / "prior" / "config.json").read_text())
+        config["prior"]["fingerprint"] = "0" * 32
+        (tmp_path / "prior" / "config.json").write_text(json.dumps(config))
+        with pytest.raises(ConfigurationError, match="is not the model that this prior was trained for"):
+            resume(tmp_path / "prior", announce=quiet)
+
+    def test_a_prior_is_no_model_and_a_model_no_prior(self, run, tmp_path):
+        train(small(run), tmp_path / "prior", announce=quiet)
+        with pytest.raises(CheckpointError, match="holds a prior over a model's codes, and not a model"):
+            load(tmp_path / "prior")
+        with pytest.raises(CheckpointError, match="holds a model, and not a prior"):
+            load_generator(run, run)
+        with pytest.raises(CheckpointError, match="train one with `sqvae train-prior"):
+            load_generator(run)
+
+    def test_settings_that_a_network_does_not_have(self):
+        with pytest.raises(ConfigurationError, match=r"pixelcnn has no prior\.heads"):
+            PriorSettings(heads=2)
+        with pytest.raises(ConfigurationError, match="did you mean pixelsnail"):
+            PriorSettings(name="pixelsnial")
+
+
+def _validations(folder) -> list[float]:
+    return [r["loss_per_dimension"] for r in read_records(RunFolder(folder).log) if r["kind"] == "validation"]
+
+
+@pytest.fixture(scope="module")
+def prior(run, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("prior") / "prior"
+    train(small(run), folder, announce=quiet)
+    return folder
+
+
+class TestSampling:
+    def test_batches_make_no_difference_and_seeds_do(self, run, prior):
+        generator = load_generator(run, prior)
+        whole = generator.sample(7, seed=1)
+        assert whole.shape == (7, 2, 2)
+        assert torch.equal(whole, generator.sample(7, seed=1, batch=3))
+        assert not torch.equal(whole, generator.sample(7, seed=2))
+        assert generator.tokenizer.decode(whole).shape == (7, 1, 8, 8)
+
+    def test_any_shape(self, run, prior):
+        generator = load_generator(run, prior)
+        codes = generator.sample(2, shape=(3, 5))
+        assert generator.tokenizer.decode(codes).shape == (2, 1, 12, 20)
+
+    def test_classes_that_it_does_not_know(self, run, prior):
+        with pytest.raises(ConfigurationError, match="knows no classes, and was asked for cat: train one with --by"):
+            load_generator(run, prior).sample(1, classes=["cat"])
+
+
+class TestLevels:
+    def test_fine_codes_given_coarse_ones(self, tmp_path):
+        source = write_pictures(tmp_path / "pictures.npy", side=16)
+        fine = tiny(source, epochs=1)
+        coarse = override(fine, ["network.widths=4,4,8"])
+        train(fine, tmp_path / "fine", announce=quiet)
+        train(coarse, tmp_path / "coarse", announce=quiet)
+        train(small(tmp_path / "coarse"), tmp_path / "coarse" / "prior", announce=quiet)
+        upper = small(tmp_path / "fine", above=str(tmp_path / "coarse"))
+        train(upper, tmp_path / "fine" / "prior", announce=quiet)
+        generator = load_generator(tmp_path / "fine")
+        codes = generator.sample(3, seed=4)
+        assert codes.shape == (3, 4, 4)
+        assert torch.equal(codes, generator.sample(3, seed=4, batch=2))
+        with pytest.raises(ConfigurationError, match="has 4x4 codes a picture, which don't divide the 2x2"):
+            prepare_prior(small(tmp_path / "coarse", above=str(tmp_path / "fine")), announce=quiet)
+        other = write_pictures(tmp_path / "others.npy", side=16, count=50)
+        train(override(coarse, [f"data.source={other}"]), tmp_path / "other", announce=quiet)
+        with pytest.raises(ConfigurationError, match="must be models of the same pictures"):
+            prepare_prior(small(tmp_path / "fine", above=str(tmp_path / "other")), announce=quiet)
+
+
+@pytest.fixture(scope="module")
+def network():
+    from sqvae.metrics import RandomConvolutions
+
+    return RandomConvolutions()
+
+
+class TestDistances:
+    def test_every_set_and_the_real_ones_are_looked_at_once(self, run, prior, network, tmp_path):
+        prepared = prepare(load(run).experiment, announce=quiet)
+        generator = load_generator(run, prior)
+        counts = prepare_prior(small(run), announce=quiet).counts
+        made = Makers(generator.tokenizer, prepared.part("train"), generator, counts)
+        key = f"{prepared.key}-train"
+        sets = [name for name in SETS if name != "neighbor-10"]
+        found, notes = frechet_distances(made, network, sets, key=key, cache=tmp_path)
+        assert list(found) == [f"fd-random-convolutions {name}" for name in sets]
+        assert all(value >= 0 for value in found.values())
+        assert "too few" in notes[0]
+        seen = []
+
+        class Watched:
+            name, dim = network.name, network.dim
+
+            def __call__(self, pictures):
+                seen.append(len(pictures))
+                return network(pictures)
+
+        again, _ = frechet_distances(made, Watched(), ["reconstruction"], key=key, cache=tmp_path)
+        assert sum(seen) == len(made)  # those that were made; the real ones are remembered
+        assert again == {name: found[name] for name in again}
+        for damaged in (tmp_path / "statistics").iterdir():
+            damaged.write_bytes(b"nothing")
+        once_more, _ = frechet_distances(made, network, ["reconstruction"], key=key, cache=tmp_path)
+        assert once_more == again
+
+    def test_what_is_made_is_what_the_commands_make(self, run, prior):
+        generator = load_generator(run, prior)
+        tokenizer = generator.tokenizer
+        pictures = prepare(tokenizer.experiment, announce=quiet).part("train")
+        made = Makers(tokenizer, pictures, generator, seed=3)
+        whole = {name: torch.cat(list(made_by(made, name))) for name in ("reconstruction", "samples", "neighbor-3")}
+        real = pictures.take(range(len(pictures)))
+        expected = {
+            "reconstruction": tokenizer.reconstruct(real),
+            "samples": tokenizer.decode(generator.sample(len(pictures), seed=3)),
+            "neighbor-3": tokenizer.decode(neighbours(tokenizer, tokenizer.encode(real), 3)),
+        }
+        for name, one in expected.items():
+            torch.testing.assert_close(whole[name], one)
+
+    def test_a_continuous_latent_has_some_of_them(self, network, tmp_path):
+        source = write_pictures(tmp_path / "pictures.npy")
+        train(override(tiny(source, epochs=1), ["quantizer.name=gaussian-latent"]), tmp_path / "vae", announce=quiet)
+        tokenizer = load(tmp_path / "vae")
+        prepared = prepare(tokenizer.experiment, announce=quiet)
+        made = Makers(tokenizer, prepared.part("train"))
+        found, _ = frechet_distances(made, network, list(OF_CONTINUOUS), key=prepared.key)
+        assert len(found) == 3
+        with pytest.raises(ValueError, match="neighbor-3 is made of codes, and this model's latent is continuous"):
+            frechet_distances(made, network, ["neighbor-3"], key=prepared.key)
+
+    def test_the_command(self, run, prior, tmp_path, capsys):
+        from sqvae.cli import main
+
+        arguments = ["fid", str(run), "--features", "random-convolutions", "--prior-run", str(prior), "--json"]
+        sets = ["--of", "reconstruction", "--of", "samples", "--of", "samples-histogram"]
+        assert main([*arguments, *sets, "--pictures", "8"]) == 0
+        record = json.loads(capsys.readouterr().out)
+        assert record["pictures"] == 8
+        assert record == json.loads((run / "distances-test.json").read_text())
+        assert set(record["distances"]) == {
+            f"fd-random-convolutions {name}" for name in ("reconstruction", "samples", "samples-histogram")
+        }
+        assert main(["fid", str(run), "--of", "sample"]) == 1
+        assert "the set 'sample' is unknown (did you mean samples?)" in capsys.readouterr().err
+        assert main(["fid", str(run), "--features", "inception"]) == 1
+        assert "the features 'inception' is unknown" in capsys.readouterr().err
