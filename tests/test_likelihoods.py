@@ -180,3 +180,25 @@ def test_ordered_directions_are_a_half_circle_of_equal_steps():
     steps = (directions[1:] * directions[:-1]).sum(-1).clamp(-1, 1)
     torch.testing.assert_close(steps, torch.full((255,), math.cos(math.pi / 256)))
     assert (directions[:, 1] >= 0).all()
+
+
+def test_the_shortfall_from_an_axis_is_one_minus_the_cosine_with_its_gradient():
+    from sqvae.likelihoods.categorical import AxisShortfall
+
+    output = torch.randn(3, 5, 4, 2, dtype=torch.float64, requires_grad=True)
+    labels = torch.randint(0, 5, (3, 4, 2))
+    v = torch.eye(5, dtype=torch.float64)[labels].movedim(-1, 1)
+    plain = 1 - (v * torch.nn.functional.normalize(output, dim=1)).sum(1)
+    torch.testing.assert_close(AxisShortfall.apply(output, labels), plain)
+    assert torch.autograd.gradcheck(AxisShortfall.apply, (output, labels))
+
+
+def test_the_shortfall_from_an_axis_has_digits_where_it_is_small_and_none_missing_where_a_vector_is_nothing():
+    from sqvae.likelihoods.categorical import AxisShortfall
+
+    labels = torch.tensor([0, 0, 0, 1])
+    output = torch.tensor([[1.0, 1e-5], [0.0, 0.0], [-1.0, 0.0], [1e-20, -1e-20]], requires_grad=True)
+    shortfalls = AxisShortfall.apply(output, labels)
+    torch.testing.assert_close(shortfalls, torch.tensor([5e-11, 1.0, 2.0, 1.0]), rtol=1e-5, atol=0)
+    shortfalls.sum().backward()
+    assert output.grad.isfinite().all()

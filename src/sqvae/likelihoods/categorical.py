@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +12,9 @@ from sqvae.distributions import von_mises_fisher
 from sqvae.distributions.checks import check_indices, check_offset, check_positive, check_size
 from sqvae.distributions.precision import widest_float
 from sqvae.likelihoods.contract import Fit, Likelihood, check_output_shape
+
+SHORTEST = 1e-12
+"""What a vector's length is taken for where it is shorter, so that no direction is nothing over nothing."""
 
 
 class LabelLikelihood(Likelihood, ABC):
@@ -149,17 +153,25 @@ class VonMisesFisherLikelihood(LabelLikelihood):
         space = self.directions.shape[1]
         check_output_shape(output, (x.shape[0], space, *x.shape[1:]), "(batch, directions' dimension, ...)")
         known = self.known(x)
-        v = self.directions[x.long().where(known, 0)].movedim(-1, 1).to(output.dtype)
-        # With 1 - v.f = |v - f|^2 / 2 and the scalars in float64: kappa v.f and log C are both as large as kappa, and
+        labels = x.long().where(known, 0)
+        # 1 - v.f rather than v.f, and the scalars in float64: kappa v.f and log C are both as large as kappa, and
         # float32 has no digits left for their sum.
-        distances = (v - normalize(output, dim=1)).square()
+        shortfalls = self._shortfalls(output, labels)
         if self.ignore is not None:
-            distances = distances.sum(1).where(known, 0)
-        shortfall, places = distances.sum() / (2 * len(x)), known.sum() / len(x)
+            shortfalls = shortfalls.where(known, 0)
+        shortfall, places = shortfalls.sum() / len(x), known.sum() / len(x)
         concentration = self.concentration_offset + self.log_concentration.to(widest_float(output.device)).exp()
         log_peak = von_mises_fisher.log_normalizer(concentration, space) + concentration
         log_likelihood = (places * log_peak - concentration * shortfall).to(output.dtype)
         return Fit(-log_likelihood, log_likelihood, concentration=concentration.detach())
+
+    def _shortfalls(self, output: Tensor, labels: Tensor) -> Tensor:  # (batch, F, ...), (batch, ...) -> (batch, ...)
+        """1 - v.f at each place."""
+        if self._one_hot:
+            shortfalls: Tensor = AxisShortfall.apply(output, labels)  # type: ignore[no-untyped-call]
+            return shortfalls
+        v = self.directions[labels].movedim(-1, 1).to(output.dtype)
+        return (v - normalize(output, dim=1)).square().sum(1) / 2
 
     def predict(self, output: Tensor) -> Tensor:
         if self._one_hot:
@@ -171,6 +183,34 @@ class VonMisesFisherLikelihood(LabelLikelihood):
 
     def extra_repr(self) -> str:
         return f"num_classes={self.num_classes}, dim={self.directions.shape[1]}"
+
+
+class AxisShortfall(torch.autograd.Function):
+    r"""How far vectors are from the direction of an axis: one minus the cosine, with all its digits.
+
+    .. math:: 1 - \frac{o_c}{n} = \frac{r}{n (n + o_c)}, \qquad r = \sum_{j \ne c} o_j^2, \quad n^2 = r + o_c^2
+    .. math:: \frac{\partial}{\partial o_j} = \frac{o_c o_j}{n^3} \quad (j \ne c), \qquad
+              \frac{\partial}{\partial o_c} = -\frac{r}{n^3}
+
+    By hand, because the vectors of all pixels are many numbers, and automatically each would be read and written a
+    dozen times.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, o: Tensor, c: Tensor) -> Tensor:  # (batch, F, ...), (batch, ...) -> (batch, ...)
+        index = c.unsqueeze(1)
+        own = o.gather(1, index)
+        others = o.scatter(1, index, 0)
+        r = torch.linalg.vector_norm(others, dim=1, keepdim=True).square()
+        n = (r + own.square()).sqrt().clamp_min(SHORTEST)
+        ctx.save_for_backward(others, index, own, r, n)
+        return torch.where(own > 0, r / (n * (n + own)), 1 - own / n).squeeze(1)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        others, index, own, r, n = ctx.saved_tensors
+        each = gradient.unsqueeze(1) / n
+        return (others * (each * (own / n) / n)).scatter_(1, index, -each * (r / n / n)), None
 
 
 def one_hot_directions(num_classes: int) -> Tensor:  # -> (C, C)

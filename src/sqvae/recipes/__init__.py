@@ -10,6 +10,7 @@ from sqvae.recipes.collection import MOST_SEEDS, collect, collect_all
 from sqvae.recipes.figure_2 import FIGURE_2
 from sqvae.recipes.figure_5 import FIGURE_5
 from sqvae.recipes.figure_10 import FIGURE_10
+from sqvae.recipes.generation import GENERATION
 from sqvae.recipes.scales import SCALES, Scale, short
 from sqvae.recipes.small_budget import SMALL_BUDGET
 from sqvae.recipes.speech import librispeech, speech, vctk, zerospeech
@@ -65,6 +66,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "figure-4": FIGURE_4,
     "table-5": TABLE_5,
     "small-budget": SMALL_BUDGET,
+    "generation": GENERATION,
 }
 """Every table and figure by the name that `sqvae reproduce` takes."""
 

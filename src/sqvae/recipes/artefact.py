@@ -22,6 +22,9 @@ SMOKE_DATA = {"pictures": "shapes", "levels": "shapes", "labels": "shape-maps", 
 UNDECIDED = 0.65
 """Of the entropy of blind choice: a quantization that ends with more has not annealed."""
 
+SMOKE_SIZE = 32
+"""Of their pictures, at most."""
+
 STAND_INS: Mapping[str, Callable[[], Experiment]] = {"camvid": camvid}
 """Recipes of sets that stand in for the paper's, and are to be read as they say."""
 
@@ -94,6 +97,8 @@ class Artefact:
     """Of a short run, if not as many as usual."""
     sequel: Callable[[Scale], Sequel] | None = None
     """What is done with each model, if anything."""
+    of_sequels: bool = False
+    """Whether it has nothing to say before there are some."""
     own_schedule: bool = False
     """Whether it says itself how long and how fast to train, whatever the scale; a smoke run is small all the same."""
 
@@ -141,7 +146,9 @@ def _with_data(experiment: Experiment, name: str, scale: Scale, data: str | None
         return replace(experiment, data=settings)
     shape = DATASETS[name].preprocessing
     if source not in DATASETS or data is None:  # other pictures are brought to the size of those that they stand for
-        settings = replace(settings, size=shape.size, channels=shape.channels if kind == "pictures" else None)
+        large = isinstance(shape.size, int) and shape.size > SMOKE_SIZE
+        size = SMOKE_SIZE if scale.name == "smoke" and large else shape.size
+        settings = replace(settings, size=size, channels=shape.channels if kind == "pictures" else None)
     return replace(experiment, data=settings)
 
 

@@ -28,7 +28,9 @@ def collect(artefact: Artefact, scale: Scale, folder: Path, source: str | None =
     missing = sum(one.label not in found for one in rows)
     models = [record for record in found.values() if record.sequel is None]
     sequels = [record for record in found.values() if record.sequel is not None]
-    return Results(scale, source, models, missing, folder, sequels) if models else None
+    if not models or (artefact.of_sequels and not sequels):
+        return None
+    return Results(scale, source, models, missing, folder, sequels)
 
 
 def collect_all(

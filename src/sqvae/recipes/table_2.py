@@ -147,8 +147,6 @@ def _pictures(results: Results) -> Content:
 
 def _samples(results: Results) -> Content:
     second = results.second_stage
-    if not results.sequels:
-        return Content()
     caption = "Figure 7. Some pictures of the test set, and samples of each model with its prior."
     return Content(drawings={"": (side_by_side(second, _present(second)), caption)}, notes=_about_priors(second))
 
@@ -197,4 +195,5 @@ FIGURE_7 = Artefact(
     content=_samples,
     extra=EXTRA,
     sequel=second_stage,
+    of_sequels=True,
 )

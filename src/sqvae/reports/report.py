@@ -4,6 +4,7 @@ import base64
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 
@@ -39,8 +40,20 @@ class Picture:
         """Write it as .png and as .svg."""
         paths = [folder / f"{self.name}.png", folder / f"{self.name}.svg"]
         self.figure.savefig(paths[0], dpi=110)
-        self.figure.savefig(paths[1], metadata={"Date": None})
+        paths[1].write_bytes(self.svg)
         return paths
+
+    @cached_property
+    def svg(self) -> bytes:
+        """The drawing, without its caption."""
+        file = BytesIO()
+        self.figure.savefig(file, format="svg", metadata={"Date": None})
+        return file.getvalue()
+
+    @property
+    def address(self) -> str:
+        """The drawing as an address that holds all of it."""
+        return "data:image/svg+xml;base64," + base64.b64encode(self.svg).decode()
 
 
 @dataclass(frozen=True)
@@ -85,7 +98,7 @@ class Report:
         ]
         for picture in self.pictures:
             parts.append(
-                f'<figure><img alt="{html.escape(picture.caption, quote=True)}" src="{_as_address(picture.figure)}">'
+                f'<figure><img alt="{html.escape(picture.caption, quote=True)}" src="{picture.address}">'
                 f"<figcaption>{html.escape(picture.caption)}</figcaption></figure>"
             )
         parts += [table.html() for table in self.tables]
@@ -97,13 +110,6 @@ class Report:
         parts += ["<ul>", *claims, "</ul>"] if claims else []
         parts += [f"<p>{html.escape(note)}</p>" for note in self.notes]
         return "\n".join([*parts, "</section>\n"])
-
-
-def _as_address(figure: Figure) -> str:
-    """A drawing as an address that holds all of it."""
-    file = BytesIO()
-    figure.savefig(file, format="svg", metadata={"Date": None})
-    return "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode()
 
 
 _STYLE = """
