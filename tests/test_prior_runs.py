@@ -1,6 +1,7 @@
 """Priors as runs: trained on a model's codes by the same loop, kept beside it, sampled from."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,6 @@ from safetensors.torch import load_file
 
 from runs import tiny, weights_of, write_pictures
 from sqvae.experiment import (
-    OF_CONTINUOUS,
     SETS,
     ConfigurationError,
     Makers,
@@ -23,6 +23,7 @@ from sqvae.experiment import (
     prepare,
     prepare_prior,
     resume,
+    sets_of,
     train,
 )
 from sqvae.experiment.frechet import made_by
@@ -245,9 +246,9 @@ class TestDistances:
         tokenizer = load(tmp_path / "vae")
         prepared = prepare(tokenizer.experiment, announce=quiet)
         made = Makers(tokenizer, prepared.part("train"))
-        found, _ = frechet_distances(made, network, list(OF_CONTINUOUS), key=prepared.key)
+        found, _ = frechet_distances(made, network, sets_of(tokenizer), key=prepared.key)
         assert len(found) == 3
-        with pytest.raises(ValueError, match="neighbor-3 is made of codes, and this model's latent is continuous"):
+        with pytest.raises(ValueError, match="too few codes for neighbor-3, or none; it has reconstruction, samples"):
             frechet_distances(made, network, ["neighbor-3"], key=prepared.key)
 
     def test_the_command(self, run, prior, tmp_path, capsys):
@@ -266,3 +267,36 @@ class TestDistances:
         assert "the set 'sample' is unknown (did you mean samples?)" in capsys.readouterr().err
         assert main(["fid", str(run), "--features", "inception"]) == 1
         assert "the features 'inception' is unknown" in capsys.readouterr().err
+
+
+class TestPlaces:
+    def test_a_run_that_was_moved_takes_its_prior_along(self, run, tmp_path):
+        shutil.copytree(run, tmp_path / "before")
+        train(small(tmp_path / "before"), tmp_path / "before" / "prior", announce=quiet)
+        (tmp_path / "before").rename(tmp_path / "after")
+        resume(tmp_path / "after" / "prior", epochs=3, announce=quiet)
+        assert len(_validations(tmp_path / "after" / "prior")) == 3
+        assert load_generator(tmp_path / "after").sample(1).shape == (1, 2, 2)
+
+    def test_a_checkpoint_is_no_place_for_a_prior(self, run, capsys):
+        from sqvae.cli import main
+
+        assert main(["train-prior", str(run / "best")]) == 1
+        assert "has no place for a prior: name one with --out" in capsys.readouterr().err
+        prepare_prior(small(run / "best"), announce=quiet)
+        assert not (run / "best" / "codes.safetensors").exists()
+
+    def test_levels_of_pictures_that_were_divided_otherwise(self, tmp_path):
+        source = write_pictures(tmp_path / "pictures.npy", side=16)
+        coarse = override(tiny(source, epochs=1), ["network.widths=4,4,8", "data.split_seed=1"])
+        train(tiny(source, epochs=1), tmp_path / "fine", announce=quiet)
+        train(coarse, tmp_path / "coarse", announce=quiet)
+        with pytest.raises(ConfigurationError, match="or on another part of them"):
+            prepare_prior(small(tmp_path / "fine", above=str(tmp_path / "coarse")), announce=quiet)
+
+    def test_some_pictures_are_from_all_of_the_set(self, run):
+        pictures = prepare(load(run).experiment, announce=quiet).part("train")
+        few = pictures.spread(5)
+        names = list(pictures.names)
+        assert [names.index(name) for name in few.names] == [len(names) * place // 5 for place in range(5)]
+        assert list(pictures.spread(10**6).names) == names

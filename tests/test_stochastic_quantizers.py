@@ -386,7 +386,7 @@ def test_vmf_probabilities_in_float32_are_those_of_float64(concentration):
     )
     exact = (quantizer.log_concentration.double().exp() * unit_z @ unit_codes.T).softmax(-1)
     assert (quantizer.logits(z).softmax(-1) - exact).abs().max() < 1e-3
-    queries, keys = quantizer._factors(quantizer._project(z), quantizer.vectors(), quantizer.log_concentration)
+    queries, keys = quantizer._factors(quantizer.project(z), quantizer.vectors(), quantizer.log_concentration)
     assert ((queries @ keys.T).softmax(-1) - exact).abs().max() < 1e-3
 
 

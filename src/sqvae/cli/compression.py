@@ -21,18 +21,28 @@ class Compressor:
     """Of a picture's codes, where the prior has seen no other."""
 
 
-def compressor_of(run: Path, prior: Path | None, *, batch: int) -> Compressor:
-    """A run's model, with its prior, or if it has none, what codes that came before tell."""
+def has_prior(run: Path, prior: Path | None) -> bool:
+    """Whether there is a prior for a run, by name or in its folder."""
+    return prior is not None or (run / PLACE).exists()
+
+
+def compressor_of(run: Path, prior: Path | None, *, batch: int, learned: bool) -> Compressor:
+    """A run's model with its prior, or with what codes that came before tell.
+
+    Arguments:
+        learned: which of both.
+    """
     if kind_of(run) == "speech":
         raise ValueError(f"{run} is a model of speech, and pictures are what is compressed; see `sqvae encode`")
-    if prior is None and not (run / PLACE).exists():
+    if not learned:
         tokenizer = load_tokenizer(run)
         return Compressor(tokenizer, Adaptive(tokenizer.codebook_size), None)
     generator = load_generator(run, prior)
     if generator.experiment.above is not None or generator.class_names:
         raise ValueError(
             f"the prior of {run} is given classes, or the codes of another model, which a file of this model's codes "
-            f"does not hold: train one without, with `sqvae train-prior {run} --out DIR`, and pass --prior-run DIR"
+            f"does not hold: train one without, with `sqvae train-prior {run} --out DIR`, and pass --prior-run DIR; or "
+            f"pass --no-prior"
         )
     height, width = generator.shape
     return Compressor(generator.tokenizer, Learned(generator.prior, batch_size=batch), (height, width))
@@ -44,14 +54,19 @@ def compress_pictures(
     inputs: Sequence[str],
     out: Path,
     *,
+    learned: bool,
     names: bool,
     batch: int,
     strict: bool,
     overwrite: bool,
 ) -> None:
-    """Encode pictures, and their codes by what is expected of them."""
+    """Encode pictures, and their codes by what is expected of them.
+
+    Arguments:
+        learned: by the prior, if there is one.
+    """
     check_free(out, overwrite)
-    compressor = compressor_of(run, prior, batch=batch)
+    compressor = compressor_of(run, prior, batch=batch, learned=learned and has_prior(run, prior))
     tokenizer, expectation = compressor.tokenizer, compressor.expectation
     pixels = 0
     with (
@@ -84,7 +99,8 @@ def compress_pictures(
 
 def decompress_pictures(run: Path, prior: Path | None, file: Path, out: Path, *, batch: int, overwrite: bool) -> None:
     """Decode a compressed file to pictures."""
-    compressor = compressor_of(run, prior, batch=batch)
+    learned = CompressedFile.kind_of(file) == Learned.kind
+    compressor = compressor_of(run, prior, batch=batch, learned=learned)
     tokenizer = compressor.tokenizer
     compressed = CompressedFile.open(
         file, compressor.expectation, fingerprint=tokenizer.fingerprint, shape=compressor.shape

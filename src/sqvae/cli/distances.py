@@ -1,8 +1,11 @@
 """What `sqvae fid` puts together."""
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
@@ -11,97 +14,116 @@ from sqvae.cli.evaluation import data_of
 from sqvae.data import Progress
 from sqvae.data.cache import cache_folder
 from sqvae.experiment import (
-    OF_CONTINUOUS,
-    PLACE,
+    BASELINES,
     SETS,
     Makers,
+    Prepared,
     PriorExperiment,
-    Tokenizer,
     check_name,
     frechet_distances,
+    is_run,
     load_generator,
     load_tokenizer,
     prepare_prior,
+    sets_of,
 )
 from sqvae.metrics import FEATURES, feature_network
-from sqvae.training import RunFolder, write_json
+from sqvae.training import CheckpointError, RunFolder, read_json, write_json
 
 SPLIT = "test"
-BASELINES = ("samples-histogram", "samples-uniform")
-"""What is compared only where it is asked for."""
+"""What pictures are compared with."""
 
 
-def report_distances(
-    run: Path,
-    sets: list[str],
-    features: str,
-    weights: Path | None,
-    number: int | None,
-    source: str | None,
-    prior: Path | None,
-    seed: int,
-    *,
-    as_json: bool,
-) -> None:
+@dataclass(frozen=True)
+class Asked:
+    """What is to be compared."""
+
+    sets: list[str]
+    """Names; none: those that a person usually wants to know."""
+    features: str
+    weights: Path | None
+    pictures: int | None
+    data: str | None
+    prior: Path | None
+    seed: int
+
+
+def report_distances(run: Path, asked: Asked, *, as_json: bool) -> None:
     """Measure the distances of sets that a run makes from the test pictures, print them, and keep them."""
-    check_name(features, FEATURES, "the features")
-    for name in sets:
+    check_name(asked.features, FEATURES, "the features")
+    for name in asked.sets:
         check_name(name, SETS, "the set")
-    has_prior = prior is not None or (run / PLACE).exists()
+    cache = cache_folder(None)
     with console.progress_bar() as progress:
-        tokenizer = load_tokenizer(run)
-        usual = [name for name in SETS if name not in BASELINES and (has_prior or name != "samples")]
-        wanted = sets or (usual if tokenizer.is_discrete else list(OF_CONTINUOUS))
-        made, key, place = _makers(run, tokenizer, wanted, number, source, prior, seed, progress)
+        made, wanted, prepared, place = _makers(run, asked, progress, (lambda text: None) if as_json else console.note)
+        device = made.tokenizer.device
         network = feature_network(
-            features, cache=cache_folder(None), weights=weights, device=made.tokenizer.device, announce=console.note
+            asked.features, cache=cache, weights=asked.weights, device=device, announce=console.note
         )
         found, notes = frechet_distances(
-            made, network, wanted, key=f"{key}-{SPLIT}", cache=cache_folder(None), progress=progress
+            made, network, wanted, key=prepared.key_of(SPLIT), cache=cache, progress=progress
         )
     record = {
         "data": place,
         "split": SPLIT,
         "pictures": len(made),
-        "seed": seed,
+        "seed": asked.seed,
         "fingerprint": made.tokenizer.fingerprint,
         "prior": made.generator.fingerprint if made.generator else None,
         "distances": found,
+        "notes": notes,
     }
-    if RunFolder(run).config.exists():
-        with suppress(OSError):  # a run that may only be read can be measured all the same
-            write_json(run / f"distances-{SPLIT}.json", record)
+    _keep(run, record, own=place == made.tokenizer.experiment.data.source)
     if as_json:
         print(json.dumps(record, indent=2))
         return
     for note in notes:
         console.warning(note)
-    title = f"distances of {len(made):,} pictures from as many {SPLIT} pictures of {Path(place).name}, seed {seed}"
-    table = Table("what", "value", title=title, title_justify="left")
+    title = f"{len(made):,} pictures and as many {SPLIT} pictures of {Path(place).name}, seed {asked.seed}"
+    table = Table("distance", "value", title=title, title_justify="left")
     for name, value in found.items():
         table.add_row(name, f"{value:.2f}")
     console.out.print(table)
 
 
+def _keep(run: Path, record: dict[str, Any], *, own: bool) -> None:
+    """Write the record into the run's folder, beside what was measured before of the same pictures and models."""
+    if not is_run(RunFolder(run)):
+        return
+    path = run / (f"distances-{SPLIT}.json" if own else f"distances-{SPLIT}-{Path(record['data']).stem}.json")
+    before: dict[str, Any] = {}
+    with suppress(CheckpointError):
+        before = read_json(path)
+    shared = ("data", "pictures", "seed", "fingerprint")
+    one_prior = len({one for one in (before.get("prior"), record["prior"]) if one}) < 2
+    if one_prior and all(before.get(name) == record[name] for name in shared):
+        distances = {**before["distances"], **record["distances"]}
+        record = {**record, "prior": record["prior"] or before["prior"], "distances": distances}
+    with suppress(OSError):  # a run that may only be read can be measured all the same
+        write_json(path, record)
+
+
 def _makers(
-    run: Path,
-    tokenizer: Tokenizer,
-    sets: list[str],
-    number: int | None,
-    source: str | None,
-    prior: Path | None,
-    seed: int,
-    progress: Progress,
-) -> tuple[Makers, str, str]:
-    """What pictures are made from, the key of the real ones, and where they are."""
-    generator = load_generator(run, prior) if "samples" in sets and tokenizer.is_discrete else None
-    place, prepared = data_of(run, tokenizer, source, progress, console.note)
+    run: Path, asked: Asked, progress: Progress, announce: Callable[[str], None]
+) -> tuple[Makers, list[str], Prepared, str]:
+    """What pictures are made from, which sets, the real ones, and where those are."""
+    tokenizer = load_tokenizer(run)
+    wanted = asked.sets or [name for name in sets_of(tokenizer) if name not in BASELINES]
+    generator = None
+    if "samples" in wanted and tokenizer.is_discrete:
+        try:
+            generator = load_generator(run, asked.prior)
+        except CheckpointError as failure:
+            if asked.sets or asked.prior is not None:
+                raise
+            announce(f"without samples: {failure}")
+            wanted = [name for name in wanted if name != "samples"]
+    place, prepared = data_of(run, tokenizer, asked.data, progress, announce)
     counts = None
-    if "samples-histogram" in sets:
-        counts = prepare_prior(
-            PriorExperiment(tokenizer=str(run), data=source), announce=lambda text: None, progress=progress
-        ).counts
+    if "samples-histogram" in wanted:
+        codes = PriorExperiment(tokenizer=str(run), data=asked.data)
+        counts = prepare_prior(codes, announce=lambda text: None, progress=progress).counts
     pictures = prepared.part(SPLIT)
-    if number is not None:
-        pictures = pictures.first(number)
-    return Makers(tokenizer, pictures, generator, counts, seed), prepared.key, place
+    if asked.pictures is not None:
+        pictures = pictures.spread(asked.pictures)
+    return Makers(tokenizer, pictures, generator, counts, asked.seed), wanted, prepared, place

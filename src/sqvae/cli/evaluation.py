@@ -9,13 +9,13 @@ from typing import Any
 from rich.table import Table
 
 from sqvae.cli import console
-from sqvae.cli.compression import compressor_of
+from sqvae.cli.compression import Compressor, compressor_of, has_prior
 from sqvae.cli.listing import SETS
 from sqvae.cli.rates import draw_rates, measure_rates
 from sqvae.data import Progress
-from sqvae.experiment import Evaluation, Prepared, Pretrained, load, prepare
+from sqvae.experiment import Evaluation, Prepared, Pretrained, is_run, load, prepare
 from sqvae.reports import results_page, rows_of, save_pairs
-from sqvae.training import RunFolder, read_json, read_records, write_json
+from sqvae.training import CheckpointError, RunFolder, read_json, read_records, write_json
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,22 @@ def evaluate_run(
         "counts": list(evaluation.counts),
     }
     if rates and experiment.kind in ("pictures", "levels") and tokenizer.is_discrete:
-        record["rates"] = measure_rates(compressor_of(run, None, batch=64), prepared.part(split), progress)
+        record["rates"] = measure_rates(_compressor(run, announce), prepared.part(split), progress)
     result = Result(record, _setting(run, tokenizer, source, split, prepared), len(evaluation.counts), ())
-    if RunFolder(run).config.exists() and not (run / "model.safetensors").exists():  # and not one of its checkpoints
+    if is_run(RunFolder(run)):
         with contextlib.suppress(OSError):  # a run that may only be read can be measured all the same
             return replace(result, written=_write(run, result, evaluation, own=source == experiment.data.source))
     return result
+
+
+def _compressor(run: Path, announce: Callable[[str], None]) -> Compressor:
+    """By the prior, if there is one that can be used; otherwise without, and it says why."""
+    if has_prior(run, None):
+        try:
+            return compressor_of(run, None, batch=64, learned=True)
+        except (ValueError, CheckpointError) as failure:
+            announce(f"what files cost is measured without the prior: {failure}")
+    return compressor_of(run, None, batch=64, learned=False)
 
 
 def data_of(

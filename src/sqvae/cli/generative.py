@@ -157,9 +157,9 @@ def fid(
     The sets are: reconstruction; samples, of its prior; samples-histogram and samples-uniform, of codes drawn one by
     one; neighbor-3, neighbor-5 and neighbor-10; interpolation. Kept in RUN/distances-test.json.
     """
-    from sqvae.cli.distances import report_distances
+    from sqvae.cli.distances import Asked, report_distances
 
-    report_distances(run, of or [], features, weights, pictures, data, prior, seed, as_json=as_json)
+    report_distances(run, Asked(of or [], features, weights, pictures, data, prior, seed), as_json=as_json)
 
 
 @app.command(epilog="Example: sqvae compress runs/photos photos -o photos.sqz")
@@ -168,6 +168,7 @@ def compress(
     inputs: Pictures,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The compressed file (.sqz).")],
     prior: Prior = None,
+    no_prior: Annotated[bool, typer.Option("--no-prior", help="By the codes that came before, even so.")] = False,
     no_names: Annotated[bool, typer.Option("--no-names", help="Leave the pictures' names out.")] = False,
     batch: Batch = 64,
     strict: Strict = False,
@@ -176,7 +177,17 @@ def compress(
     """Compress pictures to their codes, and those by what the prior, or the codes' histogram, expects."""
     from sqvae.cli.compression import compress_pictures
 
-    compress_pictures(run, prior, inputs, out, names=not no_names, batch=batch, strict=strict, overwrite=overwrite)
+    compress_pictures(
+        run,
+        prior,
+        inputs,
+        out,
+        learned=not no_prior,
+        names=not no_names,
+        batch=batch,
+        strict=strict,
+        overwrite=overwrite,
+    )
 
 
 @app.command(epilog="Example: sqvae decompress runs/photos photos.sqz -o restored")

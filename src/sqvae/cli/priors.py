@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from rich.table import Table
 from torch import Tensor
 
@@ -14,11 +15,23 @@ from sqvae.cli import console
 from sqvae.cli.launch import is_first_process
 from sqvae.cli.pictures import PictureFolder, check_free
 from sqvae.cli.speech import SoundFolder
-from sqvae.cli.training import trained
+from sqvae.cli.training import is_unfinished, trained, with_threads
 from sqvae.data import Progress
-from sqvae.experiment import PLACE, Generator, PriorExperiment, load_generator, override, prepare_prior, read_prior
+from sqvae.data.decoding import is_picture_name
+from sqvae.experiment import (
+    PLACE,
+    Generator,
+    PriorExperiment,
+    Tokenizer,
+    is_run,
+    load_generator,
+    load_tokenizer,
+    override,
+    prepare_prior,
+    read_prior,
+)
 from sqvae.reports import save_rows
-from sqvae.training import CheckpointError, RunFolder, read_json, write_json
+from sqvae.training import CheckpointError, RunFolder, read_json, read_records, write_json
 
 SPLIT = "test"
 """What a prior is judged on in the end."""
@@ -45,8 +58,12 @@ def asked_for(
     epochs: int | None,
 ) -> tuple[PriorExperiment, Path]:
     """What was asked for, and the folder that it is to be trained in."""
-    if out is None and not run.is_dir():
-        raise CheckpointError(f"{run} is no folder here, and has no place for a prior: name one with --out")
+    if out is None and not is_run(RunFolder(run)):
+        raise CheckpointError(f"{run} is not the folder of a run, and has no place for a prior: name one with --out")
+    if is_unfinished(run):
+        console.warning(
+            f"{run} is not trained to its end. When it goes on it becomes another model, without this prior"
+        )
     options = {
         "prior.name": name,
         "above": given,
@@ -57,7 +74,8 @@ def asked_for(
         "training.epochs": epochs,
     }
     assignments = [f"{key}={value}" for key, value in options.items() if value is not None]
-    return override(PriorExperiment(tokenizer=str(run)), [*assignments, *settings]), out or run / PLACE
+    experiment = override(PriorExperiment(tokenizer=str(run)), [*assignments, *settings])
+    return with_threads(experiment), out or run / PLACE
 
 
 def is_prior(run: Path) -> bool:
@@ -79,10 +97,19 @@ def watched_prior(folder: RunFolder, work: Callable[..., Any]) -> None:
     for measure, words in MEASURES.items():
         table.add_row(words, f"{record['measures'][measure]:.3f}")
     console.out.print(table)
+    if _missed(folder, experiment):
+        console.warning(f"{experiment.training.until:g} nats per code on the validation set were not reached")
     run = experiment.tokenizer
     own = "" if folder.path.resolve() == (Path(run) / PLACE).resolve() else f" --prior-run {folder}"
     out = "samples" if experiment.sequences else "samples.png"
     console.out.print(f"Done: {folder}. Use it with: sqvae sample {run}{own} -o {out}", soft_wrap=True)
+
+
+def _missed(folder: RunFolder, experiment: PriorExperiment) -> bool:
+    """Whether it has ended before its likelihood was as wanted."""
+    until = experiment.training.until
+    losses = [one["loss_per_dimension"] for one in read_records(folder.log) if one["kind"] == "validation"]
+    return until is not None and min(losses, default=math.inf) > until
 
 
 def judged(folder: RunFolder, progress: Progress) -> tuple[PriorExperiment, dict[str, Any]]:
@@ -106,6 +133,12 @@ class Choices:
     classes: list[str] | None
     seed: int
     batch: int
+
+    def normal(self, tokenizer: Tokenizer) -> Tensor:  # -> (number, dim, ...)
+        """Latents of a model without codes, whose prior is the normal distribution."""
+        shape = tokenizer.latents(torch.zeros(1, *tokenizer.shape)).shape[1:]
+        random = torch.Generator().manual_seed(self.seed)
+        return self.temperature * torch.randn(self.number, *shape, generator=random)
 
     def drawn(self, generator: Generator, shape: tuple[int, ...] | None = None) -> Tensor:  # -> (number, *shape)
         """Codes, while a bar shows how far it is."""
@@ -132,9 +165,10 @@ def sample_pictures(
     together = out.suffix.lower() == ".png"
     if together:
         check_free(out, overwrite)
-    generator = load_generator(run, prior)
-    tokenizer = generator.tokenizer
-    codes = choices.drawn(generator)
+    elif is_picture_name(out.name):
+        raise ValueError(f"-o {out}: all samples together are a .png, and each by itself goes to a folder")
+    tokenizer = load_tokenizer(run)
+    codes = choices.drawn(load_generator(run, prior)) if tokenizer.is_discrete else choices.normal(tokenizer)
     folder = PictureFolder(out, overwrite=overwrite)
     shown = []
     for first, some in zip(range(0, len(codes), choices.batch), codes.split(choices.batch), strict=True):
@@ -145,8 +179,6 @@ def sample_pictures(
             names = [f"sample-{first + index:05d}" for index in range(len(some))]
             folder.save(names, tokenizer.medium.images(pictures))
     if together:
-        import torch
-
         out.parent.mkdir(parents=True, exist_ok=True)
         save_rows(out, [torch.cat(shown)], columns=math.ceil(math.sqrt(len(codes))))
     console.out.print(f"{len(codes):,} samples in {out}")

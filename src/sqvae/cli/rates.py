@@ -24,7 +24,7 @@ def measure_rates(compressor: Compressor, pictures: Pictures, progress: Progress
 
     The error is that of the reconstructions as bytes, as they would be saved.
     """
-    pictures = pictures.first(MOST)
+    pictures = pictures.spread(MOST)
     tokenizer = compressor.tokenizer
     error, compared = 0.0, []
     with tempfile.TemporaryDirectory() as folder:

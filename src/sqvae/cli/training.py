@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 
@@ -13,10 +13,20 @@ from sqvae.cli.evaluation import evaluate_run, show
 from sqvae.cli.launch import is_first_process, is_launched
 from sqvae.data import DATASETS, Progress, holds_labels
 from sqvae.data.speech import SPEECH_SETS, holds_speech
-from sqvae.experiment import ConfigurationError, Experiment, check_name, override, read_experiment, with_profile
+from sqvae.experiment import (
+    ConfigurationError,
+    Experiment,
+    PriorExperiment,
+    check_name,
+    override,
+    read_experiment,
+    with_profile,
+)
 from sqvae.recipes import OWN_DATA, RECIPES
 from sqvae.reports import Drawings
 from sqvae.training import RunFolder, TrainingStoppedError, leave_other_processes
+
+Settled = TypeVar("Settled", Experiment, PriorExperiment)
 
 OF_LABELS = {"data.classes", "data.ignore", "data.class_names", "data.class_colours"}
 OF_PICTURES = {"data.channels", "likelihood.variance", "likelihood.initial_variance"}
@@ -58,10 +68,15 @@ def asked_for(
     experiment = override(with_profile(override(RECIPES[name](), [*options, *quantizer]), profile), settings)
     if not experiment.data.source:
         raise ConfigurationError(f"the recipe {name} is for your own data: pass --data DIR")
+    return with_threads(experiment)
+
+
+def with_threads(experiment: Settled) -> Settled:
+    """The same with half of the cores for it, unless somebody has said how many."""
     if experiment.training.threads is None and "OMP_NUM_THREADS" not in os.environ and not is_launched():
         # Small steps gain little from all cores, and threads that wait for a busy one lose very much.
         threads = max(1, (os.cpu_count() or 1) // 2)
-        experiment = override(experiment, [f"training.threads={threads}"])
+        return override(experiment, [f"training.threads={threads}"])
     return experiment
 
 

@@ -170,6 +170,12 @@ class CompressedFile:
     header: Header
     pictures: int
 
+    @staticmethod
+    def kind_of(path: str | Path) -> int:
+        """What a file was compressed with: the `kind` of an expectation."""
+        with _opened(Path(path)) as file:
+            return _header(Path(path), file.read(frames.HEADER)).kind
+
     @classmethod
     def open(
         cls, path: str | Path, expectation: Expectation, *, fingerprint: str, shape: tuple[int, int] | None = None

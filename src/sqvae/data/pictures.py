@@ -66,9 +66,11 @@ class Pictures:
             chosen = self._rows[asked.astype(np.int64)]
         return torch.from_numpy(np.array(self._pictures[chosen]))
 
-    def first(self, number: int) -> "Pictures":
-        """The first so many of them."""
-        return Pictures(self._file, self._rows[:number], self._all_names, self.skipped)
+    def spread(self, number: int) -> "Pictures":
+        """So many of them, evenly from all: those of a class may come one after the other."""
+        number = min(number, len(self))
+        chosen = self._rows[np.arange(number) * len(self) // max(number, 1)]
+        return Pictures(self._file, chosen, self._all_names, self.skipped)
 
     def differs_from(self, value: int, batch: int = 256) -> bool:
         """Whether any pixel has another value."""

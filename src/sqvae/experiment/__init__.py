@@ -22,7 +22,7 @@ from sqvae.experiment.configuration import (
     nearest,
 )
 from sqvae.experiment.evaluation import PictureTask, evaluate
-from sqvae.experiment.frechet import OF_CONTINUOUS, SETS, Makers, frechet_distances
+from sqvae.experiment.frechet import BASELINES, SETS, Makers, frechet_distances, sets_of
 from sqvae.experiment.generation import PLACE, Generator, load_generator, read_prior
 from sqvae.experiment.loading import kind_of, load
 from sqvae.experiment.manipulation import interpolated, neighbour_table, neighbours
@@ -33,7 +33,7 @@ from sqvae.experiment.preparation import prepare
 from sqvae.experiment.prepared import Prepared
 from sqvae.experiment.pretrained import Pretrained
 from sqvae.experiment.prior_settings import PriorExperiment, PriorSettings, prior_plan
-from sqvae.experiment.priors import PreparedPrior, prepare_prior
+from sqvae.experiment.priors import PreparedPrior, is_run, prepare_prior
 from sqvae.experiment.profiles import PROFILES, with_profile
 from sqvae.experiment.records import (
     STAGE,
@@ -56,8 +56,8 @@ from sqvae.experiment.tokenizer import Tokenizer, load_tokenizer
 from sqvae.experiment.units import UnitSpectra, unit_spectra
 
 __all__ = [
+    "BASELINES",
     "MODES",
-    "OF_CONTINUOUS",
     "PLACE",
     "PROFILES",
     "REPRESENTATIONS",
@@ -107,6 +107,7 @@ __all__ = [
     "find_items",
     "frechet_distances",
     "interpolated",
+    "is_run",
     "kind_of",
     "labels_of_records",
     "load",
@@ -133,6 +134,7 @@ __all__ = [
     "read_experiment",
     "read_prior",
     "resume",
+    "sets_of",
     "train",
     "unit_spectra",
     "untrained_speech_tokenizer",

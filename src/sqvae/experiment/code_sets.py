@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from sqvae.data.speech import Utterances
 from sqvae.experiment.prepared import Prepared
 from sqvae.experiment.speech_tokenizer import SpeechTokenizer
 from sqvae.experiment.tokenizer import Tokenizer
-from sqvae.training import CheckpointError
 
 FORMAT = "sqvae-code-sets-1"
 SPLITS = ("train", "validation", "test")
@@ -61,11 +61,12 @@ def codes_of_sets(
     if folder is None:
         return _encoded(tokenizer, prepared, progress)
     path = folder / "codes.safetensors"
-    marks = {"format": FORMAT, "fingerprint": tokenizer.fingerprint, "data_key": prepared.key}
+    marks = {"format": FORMAT, "fingerprint": tokenizer.fingerprint, "data_key": prepared.key_of_sets}
     found = _read(path, marks)
     if found is None:
         found = _encoded(tokenizer, prepared, progress)
-        _write(path, found, marks)
+        with suppress(OSError, SafetensorError):  # a run that may only be read costs time, and nothing else
+            _write(path, found, marks)
     return found
 
 
@@ -129,8 +130,7 @@ def _write(path: Path, sets: Mapping[str, CodeSet], marks: Mapping[str, str]) ->
     aside = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
         save_file(tensors, aside, metadata=dict(marks))
+        aside.chmod(0o644)  # it is written for its owner alone
         aside.replace(path)
-    except (OSError, SafetensorError) as failure:
-        raise CheckpointError(f"can't keep codes in {path}: {failure}") from failure
     finally:
         aside.unlink(missing_ok=True)

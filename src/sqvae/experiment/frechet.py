@@ -11,7 +11,7 @@ from torch import Tensor
 from sqvae.data import Pictures, Progress
 from sqvae.experiment.configuration import check_name
 from sqvae.experiment.generation import Generator
-from sqvae.experiment.manipulation import interpolated, neighbours
+from sqvae.experiment.manipulation import interpolated, neighbour_table
 from sqvae.experiment.tokenizer import Tokenizer
 from sqvae.metrics import FeatureNetwork, FeatureStatistics, distance_name, frechet_distance, frechet_notes
 from sqvae.training import stream_seed
@@ -53,7 +53,11 @@ def _reconstructions(made: Makers) -> Iterator[Tensor]:
 
 
 def _neighbours(k: int) -> Callable[[Makers], Iterator[Tensor]]:
-    return lambda made: (neighbours(made.tokenizer, made.latents(indices), k) for indices in made.batches())
+    def replaced(made: Makers) -> Iterator[Tensor]:
+        table = neighbour_table(made.tokenizer, k)
+        return (table[made.latents(indices)] for indices in made.batches())
+
+    return replaced
 
 
 def _interpolations(made: Makers) -> Iterator[Tensor]:
@@ -82,8 +86,8 @@ def _samples(made: Makers) -> Iterator[Tensor]:
         return (torch.randn(len(indices), *shape, generator=random) for indices in made.batches())
     if made.generator is None:
         raise ValueError("samples need a prior: train one with `sqvae train-prior RUN`")
-    whole = made.generator.sample(len(made), seed=made.seed, batch=TOGETHER)
-    return iter(whole.split(TOGETHER))
+    sample, seed = made.generator.sample, made.seed
+    return (sample(len(indices), first=indices.start, seed=seed, batch=TOGETHER) for indices in made.batches())
 
 
 def _independent(weights: Callable[[Makers], Tensor], name: str) -> Callable[[Makers], Iterator[Tensor]]:
@@ -105,20 +109,30 @@ def _counted(made: Makers) -> Tensor:
     return made.counts.double()
 
 
+NEIGHBOURS = {f"neighbor-{k}": k for k in (3, 5, 10)}
+
 SETS: Mapping[str, Callable[[Makers], Iterator[Tensor]]] = {
     "reconstruction": _reconstructions,
     "samples": _samples,
     "samples-histogram": _independent(_counted, "histogram"),
     "samples-uniform": _independent(lambda made: torch.ones(made.tokenizer.codebook_size), "uniform"),
-    "neighbor-3": _neighbours(3),
-    "neighbor-5": _neighbours(5),
-    "neighbor-10": _neighbours(10),
+    **{name: _neighbours(k) for name, k in NEIGHBOURS.items()},
     "interpolation": _interpolations,
 }
 """What is compared with real pictures, by name: the codes that it is decoded from, batch by batch."""
 
+BASELINES = ("samples-histogram", "samples-uniform")
+"""What samples are to be better than."""
+
 OF_CONTINUOUS = ("reconstruction", "samples", "interpolation")
 """Those that a model without codes has, too."""
+
+
+def sets_of(tokenizer: Tokenizer) -> list[str]:
+    """Those that a model has."""
+    if not tokenizer.is_discrete:
+        return list(OF_CONTINUOUS)
+    return [name for name in SETS if NEIGHBOURS.get(name, 0) < tokenizer.codebook_size]
 
 
 def frechet_distances(
@@ -136,16 +150,15 @@ def frechet_distances(
         made: what pictures are made from, and the real ones.
         network: makes features.
         sets: names of :data:`SETS`.
-        key: of the real pictures, which is equal only for equal ones.
+        key: of the set that the real pictures are of, which is equal only for equal ones.
         cache: where the statistics of real pictures are kept; None: nowhere.
         progress: called with what is being done, how many pictures are done and how many there are.
     """
     for name in sets:
         check_name(name, SETS, "the set")
-        if not made.tokenizer.is_discrete and name not in OF_CONTINUOUS:
-            raise ValueError(
-                f"{name} is made of codes, and this model's latent is continuous; it has {', '.join(OF_CONTINUOUS)}"
-            )
+        if name not in sets_of(made.tokenizer):
+            there = ", ".join(sets_of(made.tokenizer))
+            raise ValueError(f"this model has too few codes for {name}, or none; it has {there}")
     real = _real(made, network, key, cache, progress)
     found, notes = {}, []
     for name in sets:

@@ -57,6 +57,7 @@ class Generator:
         top_k: int | None = None,
         top_p: float | None = None,
         seed: int = 0,
+        first: int = 0,
         batch: int = 64,
         progress: Progress | None = None,
     ) -> Tensor:  # -> (number, *shape)
@@ -68,18 +69,17 @@ class Generator:
             classes: the names of the classes to draw from, in turn, where the prior knows classes. None: all.
             temperature, top_k, top_p: see :func:`sqvae.priors.draw`.
             seed: of the random numbers. The same seed gives the same examples, in whatever batches.
+            first: the index of the first example: the others of a seed are drawn by other calls.
             batch: examples at a time.
             progress: called with what is being done, how many are done and how many there are.
         """
         if number < 1:
             raise ValueError(f"the number of samples must be at least 1, got {number}")
         options = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-        wanted = self._classes(classes, number)
         parts = []
-        for first in range(0, number, batch):
-            some = range(first, min(first + batch, number))
-            own = None if wanted is None else wanted[some.start : some.stop]
-            parts.append(self._drawn(some, shape, own, seed, progress, options))
+        for start in range(first, first + number, batch):
+            some = range(start, min(start + batch, first + number))
+            parts.append(self._drawn(some, shape, self._classes(classes, some), seed, progress, options))
         return torch.cat(parts)
 
     def _drawn(
@@ -109,7 +109,7 @@ class Generator:
             **options,
         )
 
-    def _classes(self, names: Sequence[str] | None, number: int) -> Tensor | None:  # -> (number,)
+    def _classes(self, names: Sequence[str] | None, examples: range) -> Tensor | None:  # -> (n,)
         known = self.class_names
         if not known:
             if names:
@@ -121,7 +121,7 @@ class Generator:
             if name not in known:
                 raise ConfigurationError(f"there is no class {name!r}{nearest(name, known)}; there is {_few(known)}")
         chosen = [known.index(name) for name in names or known]
-        return torch.tensor([chosen[index % len(chosen)] for index in range(number)])
+        return torch.tensor([chosen[index % len(chosen)] for index in examples])
 
 
 def _few(names: Sequence[str]) -> str:
@@ -155,6 +155,12 @@ def load_generator(
             raise CheckpointError(
                 f"{experiment.above} has changed since the prior in {folder} was trained on its codes"
             )
+        if experiment.class_names and above.class_names != experiment.class_names:
+            known = ", ".join(above.class_names) or "none"
+            raise CheckpointError(
+                f"{folder} knows classes, and so must the prior of the coarser level: that of {experiment.above} has "
+                f"{known}. Train it with --by-class on the same pictures, or this one without"
+            )
     return Generator(tokenizer, model.prior, experiment, mark, above)
 
 
@@ -164,4 +170,4 @@ def read_prior(
     """A trained prior without its model, what it is, and its fingerprint."""
     checkpoint, experiment = read_trained(PriorExperiment, folder, {})
     model, mark = with_weights(CodeLikelihood(experiment.build()), checkpoint, folder, device)
-    return model, experiment, mark
+    return model, experiment.found_in(Path(folder)), mark

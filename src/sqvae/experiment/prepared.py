@@ -1,5 +1,6 @@
 """An experiment with its data, of whatever kind: what a run needs, and what judges it."""
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
@@ -66,6 +67,16 @@ class Prepared(Trainable):
     @property
     def key(self) -> str:
         return str(self.data.key)
+
+    def key_of(self, split: str) -> str:
+        """Of one of the sets: equal only for equal examples in the same order."""
+        names = "\0".join(self.part(split).names)
+        return f"{self.key}-{split}-{hashlib.sha256(names.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}"
+
+    @property
+    def key_of_sets(self) -> str:
+        """Of all of them: equal only if each has the same examples in the same order."""
+        return hashlib.sha256("".join(map(self.key_of, self.sizes)).encode()).hexdigest()
 
     def part(self, split: str) -> Any:
         """One of the sets by name."""

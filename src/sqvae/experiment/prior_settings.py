@@ -2,6 +2,7 @@
 
 import inspect
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 from sqvae.experiment.configuration import ConfigurationError, check_name
@@ -99,6 +100,12 @@ class PriorExperiment:
     def moved(self, source: str) -> "PriorExperiment":
         """The same with its data in another place."""
         return replace(self, data=source)
+
+    def found_in(self, folder: Path) -> "PriorExperiment":
+        """The same with its model beside the prior, if that was moved together with it."""
+        if not Path(self.tokenizer).exists() and (folder.resolve().parent / "config.json").exists():
+            return replace(self, tokenizer=str(folder.resolve().parent))
+        return self
 
     def build(self) -> Prior:
         """The network, untrained, of what is known."""

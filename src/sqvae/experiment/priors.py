@@ -11,17 +11,18 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from sqvae.data import Progress, classes_of
+from sqvae.data import DATASETS, Progress, classes_of
+from sqvae.data.speech import SPEECH_SETS
 from sqvae.distributions.processes import own_rows
 from sqvae.experiment.code_sets import SPLITS, CodeSet, codes_of_sets
 from sqvae.experiment.configuration import ConfigurationError
 from sqvae.experiment.loading import load
 from sqvae.experiment.pictures import with_passes
 from sqvae.experiment.preparation import prepare
-from sqvae.experiment.prepared import Announce, Prepared, Trainable
+from sqvae.experiment.prepared import Announce, Prepared, Trainable, settled_source
 from sqvae.experiment.prior_settings import PriorExperiment
 from sqvae.priors import CodeBatch, CodeCost, CodeLikelihood, Condition
-from sqvae.training import Examples, Task, Validation, first_process_first, stream_seed
+from sqvae.training import Examples, RunFolder, Task, Validation, first_process_first, read_json, stream_seed
 
 JUDGED_AT_ONCE = 64
 """Examples that are judged at a time."""
@@ -209,48 +210,70 @@ def prepare_prior(
     experiment: PriorExperiment, *, announce: Announce = print, progress: Progress | None = None
 ) -> PreparedPrior:
     """Encode the data, unless that has been done, and decide from the codes what the experiment leaves open."""
-    tokenizer, data, sets = _codes(experiment.tokenizer, experiment.data, announce, progress)
-    sequences = sets["train"].lengths is not None
+    source = None if experiment.data is None else settled_source(experiment.data, (*DATASETS, *SPEECH_SETS))
+    tokenizer, data, sets = _codes(experiment.tokenizer, source, announce, progress)
     decided = replace(
         experiment,
         tokenizer=_settled(experiment.tokenizer),
         fingerprint=_same(experiment.fingerprint, tokenizer.fingerprint, experiment.tokenizer),
+        data=source,
         codebook_size=tokenizer.codebook_size,
-        sequences=sequences,
+        sequences=sets["train"].lengths is not None,
         shape=_shape(sets["train"]),
         training=with_passes(experiment.training, len(sets["train"])),
     )
-    given: dict[str, dict[str, Tensor]] = {split: {} for split in SPLITS}
-    if experiment.by_class:
-        if sequences:
-            raise ConfigurationError("utterances have no classes: leave --by-class out")
-        classes = classes_of(data.experiment.data.source, data.data)
-        decided = replace(decided, class_names=classes.names)
-        for split in SPLITS:
-            given[split]["classes"] = getattr(classes, split)
-    if experiment.above is not None:
-        coarse, its_data, its_sets = _codes(experiment.above, experiment.data, announce, progress)
-        if its_data.key != data.key:
-            raise ConfigurationError(
-                f"{experiment.above} was trained on other data than {experiment.tokenizer}, or on pictures of another "
-                f"size: the levels of a hierarchy must be models of the same pictures"
-            )
-        _check_coarser(_shape(its_sets["train"]), _shape(sets["train"]), experiment)
-        decided = replace(
-            decided,
-            above=_settled(experiment.above),
-            above_fingerprint=_same(experiment.above_fingerprint, coarse.fingerprint, experiment.above),
-            context=coarse.codebook_size,
+    counts = sets["train"].counts(tokenizer.codebook_size)
+    if decided.sequences:
+        crop = experiment.prior.crop
+        pieces = {split: CodeSequences(codes.sequences(), crop) for split, codes in sets.items()}
+        whole = {split: replace(pieces[split], crop=None) for split in ("validation", "test")}
+        together = {**pieces, **whole}
+        return PreparedPrior(_without_conditions(decided), **together, counts=counts, data_key=data.key_of_sets)
+    decided, classes = _given_classes(decided, data)
+    decided, above = _given_codes(decided, data, _shape(sets["train"]), announce, progress)
+    maps = {split: CodeMaps(codes.codes, classes.get(split), above.get(split)) for split, codes in sets.items()}
+    return PreparedPrior(decided, **maps, counts=counts, data_key=data.key_of_sets)
+
+
+def _without_conditions(experiment: PriorExperiment) -> PriorExperiment:
+    if experiment.by_class or experiment.above is not None:
+        raise ConfigurationError("utterances have no classes, and no coarser level: leave --by-class and --given out")
+    return experiment
+
+
+def _given_classes(experiment: PriorExperiment, data: Prepared) -> tuple[PriorExperiment, dict[str, Tensor]]:
+    """The classes of the pictures of each set, if they are to be given."""
+    if not experiment.by_class:
+        return experiment, {}
+    classes = classes_of(data.experiment.data.source, data.data)
+    return replace(experiment, class_names=classes.names), {split: getattr(classes, split) for split in SPLITS}
+
+
+def _given_codes(
+    experiment: PriorExperiment,
+    data: Prepared,
+    shape: tuple[int, ...],
+    announce: Announce,
+    progress: Progress | None,
+) -> tuple[PriorExperiment, dict[str, Tensor]]:
+    """The codes of the next coarser level for the pictures of each set, if there is one."""
+    if experiment.above is None:
+        return experiment, {}
+    coarse, its_data, its_sets = _codes(experiment.above, experiment.data, announce, progress)
+    if its_data.key_of_sets != data.key_of_sets:
+        raise ConfigurationError(
+            f"{experiment.above} was trained on other data than {experiment.tokenizer}, on pictures of another size, "
+            f"or on another part of them: the levels of a hierarchy must be models of the same pictures"
         )
-        for split in SPLITS:
-            given[split]["above"] = its_sets[split].codes
-    examples = {
-        split: CodeSequences(codes.sequences(), experiment.prior.crop if split == "train" else None)
-        if sequences
-        else CodeMaps(codes.codes, **given[split])
-        for split, codes in sets.items()
-    }
-    return PreparedPrior(decided, **examples, counts=sets["train"].counts(tokenizer.codebook_size), data_key=data.key)
+    _check_coarser(_shape(its_sets["train"]), shape, experiment)
+    decided = replace(
+        experiment,
+        above=_settled(experiment.above),
+        above_prior=None if experiment.above_prior is None else _settled(experiment.above_prior),
+        above_fingerprint=_same(experiment.above_fingerprint, coarse.fingerprint, experiment.above),
+        context=coarse.codebook_size,
+    )
+    return decided, {split: codes.codes for split, codes in its_sets.items()}
 
 
 def _codes(
@@ -261,12 +284,19 @@ def _codes(
     _ = tokenizer.codebook_size  # which says that a continuous latent has no codes
     experiment = tokenizer.experiment if source is None else tokenizer.experiment.moved(source)
     prepared = prepare(experiment, announce=lambda text: None, progress=progress)
-    folder = Path(run) if Path(run).is_dir() else None
-    # The first process writes them, the others find them written.
+    folder = RunFolder(run)
+    if folder.config.exists() and read_json(folder.config).get("data_key") not in (None, prepared.key):
+        announce(f"the {prepared.noun}s have changed since {run} was trained: it may have trained on some of these")
+    # The first process writes them, the others find them written. A checkpoint's folder is replaced as a whole.
     with first_process_first():
-        sets = codes_of_sets(tokenizer, prepared, folder, progress)
+        sets = codes_of_sets(tokenizer, prepared, folder.path if is_run(folder) else None, progress)
     announce(f"codes of {sum(map(len, sets.values())):,} {prepared.noun}s of {experiment.data.source}, by {run}")
     return tokenizer, prepared, sets
+
+
+def is_run(folder: RunFolder) -> bool:
+    """Whether it is the folder of a run, rather than of one of its checkpoints, or of a model."""
+    return folder.config.exists() and not (folder.path / "model.safetensors").exists()
 
 
 def _shape(codes: CodeSet) -> tuple[int, ...]:

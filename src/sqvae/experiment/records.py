@@ -55,8 +55,13 @@ class Sequel:
 
     @property
     def key(self) -> str:
-        """A word for all of it."""
-        return hashlib.sha256(json.dumps(to_json(self), sort_keys=True).encode()).hexdigest()[:8]
+        """A word for all of it. As of experiments, settings that have their default don't count."""
+        return _word(_differences(to_json(self), to_json(Sequel())))
+
+    @property
+    def prior_key(self) -> str:
+        """A word for the priors alone, which may be measured in several ways."""
+        return replace(self, features=INCEPTION, pictures=None).key
 
 
 STAGE = {"stage": "generation"}
@@ -102,8 +107,11 @@ def key_of(experiment: Experiment) -> str:
 
     Settings that have their default don't count, so that a setting that is added later leaves the words as they are.
     """
-    changed = _differences(to_json(experiment), _defaults())
-    return hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:8]
+    return _word(_differences(to_json(experiment), _defaults()))
+
+
+def _word(settings: Any) -> str:
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
 
 
 @cache
@@ -199,7 +207,7 @@ def make_record(
         machine=machine(),
         fingerprint=fingerprint,
         shown=list(evaluation.originals.shape[-2:]),
-        sequel=None if planned.sequel is None else _plain(planned.sequel),
+        sequel=None if planned.sequel is None else to_json(planned.sequel),
     )
 
 
@@ -276,12 +284,8 @@ def load_record(folder: Path, planned: Planned) -> Record | None:
     record = _read(record_path(folder, planned.name))
     if record is None or not fits(planned, from_json(Experiment, record.experiment)):
         return None
-    return record if record.sequel == (None if planned.sequel is None else _plain(planned.sequel)) else None
-
-
-def _plain(sequel: Sequel) -> Any:
-    """As a file has it."""
-    return json.loads(json.dumps(to_json(sequel)))
+    before = None if record.sequel is None else from_json(Sequel, record.sequel).key
+    return record if before == (None if planned.sequel is None else planned.sequel.key) else None
 
 
 def labels_of_records(folder: Path) -> set[str]:

@@ -89,7 +89,11 @@ def resume(
         raise CheckpointError(f"{folder} holds no run to resume: it has no config.json")
     with folder.locked() if this_process().is_main_process else nullcontext():
         config = read_json(folder.config)
-        experiment: Any = settings_from(PriorExperiment if "prior" in config else Experiment, config, folder.config)
+        experiment: Any = (
+            settings_from(PriorExperiment, config, folder.config).found_in(folder.path)
+            if PriorExperiment.entry in config
+            else settings_from(Experiment, config, folder.config)
+        )
         if source is not None:
             experiment = experiment.moved(source)
         if epochs is not None:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from sqvae.data.cache import cache_folder
 from sqvae.experiment.configuration import Experiment
-from sqvae.experiment.frechet import OF_CONTINUOUS, SETS, Makers, frechet_distances, made_by
+from sqvae.experiment.frechet import Makers, frechet_distances, made_by, sets_of
 from sqvae.experiment.generation import load_generator, read_prior
 from sqvae.experiment.observation import Evaluation
 from sqvae.experiment.preparation import prepare
@@ -29,7 +29,7 @@ def carry_on(planned: Planned, folder: RunFolder) -> tuple[Record, Tensor, Tenso
     sequel = planned.sequel
     assert sequel is not None
     tokenizer = load_tokenizer(folder.path)
-    prior = RunFolder(folder.path / f"prior-{sequel.key}")
+    prior = RunFolder(folder.path / f"prior-{sequel.prior_key}")
     measures: dict[str, float] = {}
     generator = counts = None
     if tokenizer.is_discrete:
@@ -40,12 +40,11 @@ def carry_on(planned: Planned, folder: RunFolder) -> tuple[Record, Tensor, Tenso
     prepared = prepare(tokenizer.experiment, announce=_silent)
     pictures = prepared.part("test")
     if sequel.pictures is not None:
-        pictures = pictures.first(sequel.pictures)
+        pictures = pictures.spread(sequel.pictures)
     made = Makers(tokenizer, pictures, generator, counts, planned.experiment.seed)
     cache = cache_folder(None)
     network = feature_network(sequel.features, cache=cache, device=tokenizer.device)
-    sets = list(SETS) if tokenizer.is_discrete else list(OF_CONTINUOUS)
-    distances, _ = frechet_distances(made, network, sets, key=f"{prepared.key}-test", cache=cache)
+    distances, _ = frechet_distances(made, network, sets_of(tokenizer), key=prepared.key_of("test"), cache=cache)
     real, samples = _shown(made)
     evaluation = Evaluation({**measures, **distances}, (), real, samples)
     record = make_record(
@@ -61,7 +60,7 @@ def _levels_above(planned: Planned, folder: RunFolder) -> tuple[RunFolder, RunFo
     for halvings in reversed(planned.sequel.levels):
         level = RunFolder(folder.path / f"level-{halvings}")
         _trained(deeper(planned.experiment, halvings), level)
-        prior = RunFolder(level.path / f"prior-{planned.sequel.key}")
+        prior = RunFolder(level.path / f"prior-{planned.sequel.prior_key}")
         _with_prior(planned, level, prior, above)
         above = level, prior
     return above

@@ -65,7 +65,7 @@ class Tokenizer(Pretrained):
         self._check_shape(pictures)
         _ = self.codebook_size
         with torch.inference_mode():
-            return self._fast.encodings(self.medium.model_input(pictures, self.device)).movedim(1, -1)
+            return self._fast.encodings(self.medium.model_input(pictures, self.device))
 
     def decode(self, codes: Tensor) -> Tensor:  # (batch, h, w) -> (batch, C, H, W), in [0, 1]
         """The pictures that codes stand for; or label maps, integers (batch, H, W)."""

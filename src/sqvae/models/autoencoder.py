@@ -141,10 +141,11 @@ class LatentModel(nn.Module):
             return self.quantizer.encode(z, log_variance=log_variance)
 
     @torch.no_grad()
-    def encodings(self, x: Tensor) -> Tensor:  # (batch, ...) -> (batch, dim, ...)
+    def encodings(self, x: Tensor) -> Tensor:  # (batch, ...) -> (batch, ..., dim)
         """What the codes are chosen by: continuous, before quantization, as in ``eval()``."""
         with evaluating(self):
-            return self._encodings(x)[0]
+            z = self._encodings(x)[0]
+            return self.quantizer.project(z.movedim(1, -1) if self.quantizer.channel_first else z)
 
     @torch.no_grad()
     def decode(self, codes: Tensor) -> Tensor:

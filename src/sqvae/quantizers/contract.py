@@ -188,6 +188,10 @@ class Quantizer(nn.Module, ABC):
     def decode(self, codes: Tensor, *, channel_first: bool | None = None) -> Tensor:  # (batch, ...) -> (batch, ..., d)
         """The vectors that codes stand for."""
 
+    def project(self, vectors: Tensor) -> Tensor:  # (..., d) -> (..., d)
+        """Encodings as they are compared with codes: as they are, unless a quantizer says otherwise."""
+        return vectors
+
     @abstractmethod
     def _quantize(self, positions: Positions, scale: Tensor, temperature: float | Tensor, sample: bool) -> Quantized:
         """Quantize a list of positions, whose spread `scale` was made by :meth:`_scale`."""

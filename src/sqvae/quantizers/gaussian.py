@@ -109,9 +109,6 @@ class GaussianQuantizer(StochasticQuantizer):
         else:
             self.log_variance = nn.Parameter(log_variance)
 
-    def _project(self, vectors: Tensor) -> Tensor:
-        return vectors
-
     def _factors(self, z: Tensor, vectors: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
         return squared_distance_factors(z, vectors, (-scale).exp())
 

@@ -63,7 +63,7 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         return relative.to(positions.vectors.dtype).view(*positions.shape, self.codebook_size)
 
     def _quantize(self, positions: Positions, scale: Tensor, temperature: float | Tensor, sample: bool) -> Quantized:
-        encoding = self._project(positions.vectors)
+        encoding = self.project(positions.vectors)
         z = self._dequantize(encoding, scale) if sample and self.dequantize else encoding
         vectors = self.vectors().to(z.dtype)
         weights = positions.weights
@@ -106,18 +106,14 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
             shared = scale.ndim == 0 or scale.shape[0] == 1
             return self._exact_factors(z[some], scale if shared else scale[some])
 
-        return likeliest(*self._factors(self._project(z), self.vectors().to(z.dtype), scale), exact)
+        return likeliest(*self._factors(self.project(z), self.vectors().to(z.dtype), scale), exact)
 
     def _exact_factors(self, z: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
         wide = widest_float(z.device)
-        return self._factors(self._project(z.to(wide)), self._project(self.codebook.to(wide)), scale.to(wide))
+        return self._factors(self.project(z.to(wide)), self.project(self.codebook.to(wide)), scale.to(wide))
 
     def vectors(self) -> Tensor:
-        return self._project(self.codebook)
-
-    @abstractmethod
-    def _project(self, vectors: Tensor) -> Tensor:
-        """Bring encodings or codes into the space where they are compared."""
+        return self.project(self.codebook)
 
     @abstractmethod
     def _factors(self, z: Tensor, vectors: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:

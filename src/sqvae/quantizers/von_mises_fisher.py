@@ -64,7 +64,7 @@ class VonMisesFisherQuantizer(StochasticQuantizer):
         self.concentration_offset = concentration_offset
         self.log_concentration = nn.Parameter(torch.tensor(math.log(initial_concentration)))
 
-    def _project(self, vectors: Tensor) -> Tensor:
+    def project(self, vectors: Tensor) -> Tensor:
         return normalize(vectors, dim=-1)
 
     def _factors(self, z: Tensor, vectors: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:

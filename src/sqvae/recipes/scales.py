@@ -19,6 +19,8 @@ class Budget:
     """Where the temperature ends, if the quantizer has one."""
     codebook_scale: float | None = None
     """How large codes are before training, if not as usual. Smaller ones turn faster, where directions count."""
+    decoder_concentration: float | None = None
+    """That of the decoder before training, if not as usual. The lower it is, the later codes settle."""
 
 
 SHORT = Budget(8e-3, 0.75)
@@ -26,7 +28,7 @@ SHORT = Budget(8e-3, 0.75)
 SHORT_LEVELS = Budget(3e-3, 0.75)
 """For grey levels as directions: at the rate above, more of their codes are lost early on."""
 SHORT_LABELS = Budget(8e-3, 0.5)
-SHORT_LABELS_VMF = Budget(8e-3, 0.5, codebook_scale=0.1)
+SHORT_LABELS_VMF = Budget(8e-3, 0.75, codebook_scale=0.1, decoder_concentration=10.0)
 """For label maps: with the rate, chosen on the validation maps of CamVid."""
 SHORT_HEADS = Budget(2e-3, 0.75)
 """For variances that the encoder gives: at the rate above they diverge on colour pictures."""
@@ -70,13 +72,15 @@ def _as_it_is(experiment: Experiment) -> Experiment:
 def short(experiment: Experiment, epochs: int | None = None) -> Experiment:
     """The schedule for a small budget: the learning rate falls to 0, and with it the temperature."""
     training = replace(experiment.training, epochs=epochs or SHORT_EPOCHS, schedule="cosine")
-    quantizer = experiment.quantizer
+    quantizer, likelihood = experiment.quantizer, experiment.likelihood
     budget = OF_CATEGORIES.get((experiment.kind, quantizer.name)) or BUDGETS.get(quantizer.name)
     if budget is not None:
         training = replace(training, learning_rate=budget.rate, temperature_end=budget.temperature)
         if budget.codebook_scale is not None:
             quantizer = replace(quantizer, codebook_scale=budget.codebook_scale)
-    return replace(experiment, training=training, quantizer=quantizer)
+        if budget.decoder_concentration is not None:
+            likelihood = replace(likelihood, initial_concentration=budget.decoder_concentration)
+    return replace(experiment, training=training, quantizer=quantizer, likelihood=likelihood)
 
 
 def _smoke(experiment: Experiment) -> Experiment:

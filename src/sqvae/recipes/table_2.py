@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sqvae.experiment import Experiment, PriorSettings, Sequel, prior_plan
+from sqvae.experiment import BASELINES, Experiment, PriorSettings, Sequel, prior_plan
 from sqvae.recipes.artefact import Artefact, Content, Results, resized
 from sqvae.recipes.methods import METHODS
 from sqvae.recipes.scales import Scale
@@ -112,7 +112,15 @@ def _about_priors(results: Results) -> list[str]:
     return [
         f"Samples are of a {sequel['prior']['name']} over each model's codes, trained for "
         f"{sequel['training']['epochs']} epochs each; the paper trains priors to the same likelihood. "
-        f"samples-histogram and samples-uniform draw codes one by one."
+        f"samples-histogram and samples-uniform draw codes one by one. A VAE's samples are of its normal distribution.",
+        *(
+            [
+                "So few pictures make covariances of Inception's 2,048 features singular, and distances too large: "
+                "they are to be compared with each other, and not with those of all pictures."
+            ]
+            if (sequel["pictures"] or ENOUGH) < ENOUGH
+            else []
+        ),
     ]
 
 
@@ -151,7 +159,8 @@ def _samples(results: Results) -> Content:
     return Content(drawings={"": (side_by_side(second, _present(second)), caption)}, notes=_about_priors(second))
 
 
-BASELINES = ("samples-histogram", "samples-uniform")
+ENOUGH = 2_049
+"""Pictures for covariances of Inception's features that are not singular."""
 
 SHORT_EPOCHS = 10
 """Of a prior in a short run,"""

@@ -23,6 +23,8 @@ class RunFolder:
         RUN/pictures          reconstructions, as training goes on
         RUN/curves.png        self-annealing
         RUN/inspection        plots of the codebook, when they are asked for
+        RUN/prior             a prior over its codes, in a folder like this one
+        RUN/codes.safetensors the codes of its data
     """
 
     def __init__(self, path: str | Path) -> None:
