@@ -19,6 +19,7 @@ from sqvae.cli.options import (
     Batch,
     Data,
     Devices,
+    Epochs,
     Extent,
     Kind,
     Nodes,
@@ -26,6 +27,8 @@ from sqvae.cli.options import (
     Precision,
     Profile,
     Run,
+    Seed,
+    Settings,
     Speaker,
     Split,
     Strict,
@@ -37,14 +40,12 @@ from sqvae.cli.root import app, is_of_speech, launched_elsewhere, typed_words
 def train(
     recipe: Annotated[str | None, typer.Argument(help="A name of `sqvae list recipes`. Your own data: none.")] = None,
     data: Data = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one setting; may be repeated.")
-    ] = None,
+    settings: Settings = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="RUN", help="The run's folder. Default: a new one in runs/.")
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Of weights, order and noise.")] = None,
-    epochs: Annotated[int | None, typer.Option("--epochs", min=1)] = None,
+    seed: Seed = None,
+    epochs: Epochs = None,
     devices: Devices = None,
     nodes: Nodes = 1,
     precision: Annotated[Precision | None, typer.Option("--precision", help="Mixed precision.")] = None,

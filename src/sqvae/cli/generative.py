@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 from sqvae.cli.launch import is_first_process
-from sqvae.cli.options import Audio, Batch, Data, Devices, Nodes, Overwrite, Run, Speaker, Strict
+from sqvae.cli.options import (
+    Audio,
+    Batch,
+    Data,
+    Devices,
+    Epochs,
+    Nodes,
+    Overwrite,
+    Run,
+    Seed,
+    Settings,
+    Speaker,
+    Strict,
+)
 from sqvae.cli.root import app, launched_elsewhere
 
 Prior = Annotated[
@@ -30,14 +43,12 @@ def train_prior(
         typer.Option("--until-nll", metavar="X", help="Stop at X nats per code on the validation set."),
     ] = None,
     data: Data = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one setting; may be repeated.")
-    ] = None,
+    settings: Settings = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="The prior's folder. Default: RUN/prior.")
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Of weights, order and noise.")] = None,
-    epochs: Annotated[int | None, typer.Option("--epochs", min=1)] = None,
+    seed: Seed = None,
+    epochs: Epochs = None,
     devices: Devices = None,
     nodes: Nodes = 1,
 ) -> None:

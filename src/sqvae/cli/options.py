@@ -60,3 +60,8 @@ Speaker = Annotated[
 ]
 Audio = Annotated[bool, typer.Option("--audio", help="Of speech: write sound too, by Griffin-Lim.")]
 Batch = Annotated[int, typer.Option("--batch", min=1, help="Pictures at a time.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one setting; may be repeated.")
+]
+Seed = Annotated[int | None, typer.Option("--seed", help="Of weights, order and noise.")]
+Epochs = Annotated[int | None, typer.Option("--epochs", min=1)]

@@ -43,7 +43,7 @@ class Makers:
         """Of real pictures: codes, or the means of a continuous latent."""
         return self.tokenizer.latents(self.pictures.take(indices))
 
-    def uniform(self, *path: int | str) -> torch.Generator:
+    def random(self, *path: int | str) -> torch.Generator:
         """A source of random numbers of one's own."""
         return torch.Generator().manual_seed(stream_seed(self.seed, *path))
 
@@ -62,7 +62,7 @@ def _neighbours(k: int) -> Callable[[Makers], Iterator[Tensor]]:
 
 def _interpolations(made: Makers) -> Iterator[Tensor]:
     """Between each picture and another, at a place of its own."""
-    random = made.uniform("interpolation")
+    random = made.random("interpolation")
     others = torch.randperm(len(made), generator=random)
     ratios = torch.rand(len(made), generator=random)
     for indices in made.batches():
@@ -81,7 +81,7 @@ def _between(tokenizer: Tokenizer, first: Tensor, second: Tensor, ratios: Tensor
 def _samples(made: Makers) -> Iterator[Tensor]:
     """From the prior; that of a continuous latent is the normal distribution."""
     if not made.tokenizer.is_discrete:
-        random = made.uniform("samples")
+        random = made.random("samples")
         shape = made.latents(range(1)).shape[1:]
         return (torch.randn(len(indices), *shape, generator=random) for indices in made.batches())
     if made.generator is None:
@@ -94,7 +94,7 @@ def _independent(weights: Callable[[Makers], Tensor], name: str) -> Callable[[Ma
     """Codes drawn one by one, whatever the others are."""
 
     def drawn(made: Makers) -> Iterator[Tensor]:
-        random = made.uniform(name)
+        random = made.random(name)
         shape = made.latents(range(1)).shape[1:]
         for indices in made.batches():
             codes = torch.multinomial(weights(made), len(indices) * shape.numel(), replacement=True, generator=random)

@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -88,6 +88,6 @@ class Prepared(Trainable):
         return {split: len(self.part(split)) for split in ("train", "validation", "test")}
 
 
-def settled_source(source: str, names: Any) -> str:
+def settled_source(source: str, names: Container[str] = ()) -> str:
     """A source as a run remembers it: a name as it is, a path in full."""
     return source if source in names or not Path(source).exists() else str(Path(source).resolve())

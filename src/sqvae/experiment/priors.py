@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -214,7 +213,7 @@ def prepare_prior(
     tokenizer, data, sets = _codes(experiment.tokenizer, source, announce, progress)
     decided = replace(
         experiment,
-        tokenizer=_settled(experiment.tokenizer),
+        tokenizer=settled_source(experiment.tokenizer),
         fingerprint=_same(experiment.fingerprint, tokenizer.fingerprint, experiment.tokenizer),
         data=source,
         codebook_size=tokenizer.codebook_size,
@@ -268,8 +267,8 @@ def _given_codes(
     _check_coarser(_shape(its_sets["train"]), shape, experiment)
     decided = replace(
         experiment,
-        above=_settled(experiment.above),
-        above_prior=None if experiment.above_prior is None else _settled(experiment.above_prior),
+        above=settled_source(experiment.above),
+        above_prior=None if experiment.above_prior is None else settled_source(experiment.above_prior),
         above_fingerprint=_same(experiment.above_fingerprint, coarse.fingerprint, experiment.above),
         context=coarse.codebook_size,
     )
@@ -301,10 +300,6 @@ def is_run(folder: RunFolder) -> bool:
 
 def _shape(codes: CodeSet) -> tuple[int, ...]:
     return tuple(codes.codes.shape[1:]) if codes.lengths is None else (int(codes.lengths.max()),)
-
-
-def _settled(run: str) -> str:
-    return str(Path(run).resolve()) if Path(run).exists() else run
 
 
 def _same(before: str | None, now: str, run: str) -> str:
