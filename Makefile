@@ -35,6 +35,7 @@ results: $(INSTALLED)
 	$(SQVAE) reproduce table-2 figure-6 --data cifar10 $(RESULTS)
 	$(SQVAE) reproduce table-2 --data cifar10 --only sq-vae-4 $(RESULTS)
 	$(SQVAE) reproduce table-2 figure-7 --data cifar10 $(RESULTS)
+	$(SQVAE) reproduce figure-10 --data cifar10 $(RESULTS)
 	$(SQVAE) reproduce generation $(RESULTS)
 	$(SQVAE) reproduce table-4 figure-4 --data camvid $(RESULTS)
 	$(SQVAE) reproduce table-5 --only mnist $(RESULTS)
@@ -67,7 +68,7 @@ format: $(INSTALLED)
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demo,hub,benchmark,test]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demo,hub,explore,export,docs,benchmark,test]'
 	touch $@
 
 clean:

@@ -74,16 +74,18 @@ def machine() -> str:
     return f"{name}, {threads} thread{plural}, torch {torch.__version__}, Python {platform.python_version()}"
 
 
-def arguments(description: str | None, argv: Sequence[str] | None) -> argparse.Namespace:
-    """--quick and --out."""
+def arguments(description: str | None, argv: Sequence[str] | None, **folders: str) -> argparse.Namespace:
+    """--quick and --out, and folders that must be named, with what each is."""
     parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
     parser.add_argument("--out", type=Path, help="write the table to this Markdown file as well")
+    for name, words in folders.items():
+        parser.add_argument(f"--{name}", type=Path, required=True, help=words)
     return parser.parse_args(argv)
 
 
-def report(title: str, setting: str, results: Iterable[Result], out: Path | None) -> None:
-    """Print the table, and write it as a page."""
+def report(title: str, setting: str, results: Iterable[Result], out: Path | None, by: str = "make benchmark") -> None:
+    """Print the table, and write it as a page, which says by which command."""
     results = list(results)
     table = Table("what", "first", "second", "ratio", "target", "met", title=machine())
     for result in results:
@@ -92,7 +94,7 @@ def report(title: str, setting: str, results: Iterable[Result], out: Path | None
     if out is not None:
         rows = [f"| {r.what} | {r.ours} | {r.theirs} | {r.ratio} | {r.target} | {r.verdict} |" for r in results]
         header = ["| what | first | second | ratio | target | met |", "|---|---|---|---|---|---|"]
-        words = "Written by `make benchmark`; do not edit. Contenders take turns in one process; times are medians."
+        words = f"Written by `{by}`; do not edit. Contenders take turns in one process; times are medians."
         out.write_text(
             "\n".join([f"# {title}", "", words, setting, "", f"Machine: {machine()}.", "", *header, *rows, ""])
         )

@@ -29,7 +29,7 @@ from sqvae.codec.frequencies import DEEPEST, MARGIN, SCALE, STEPS, TOTAL, WEIGHT
 from sqvae.codec.range_coding import RangeSource, range_encode
 
 MODEL = "0123456789abcdef"
-DAMAGES = 3000
+DAMAGES = 10_000
 
 
 class Markov(nn.Module):

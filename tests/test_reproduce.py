@@ -36,11 +36,35 @@ def everything(tmp_path_factory):
     return folder
 
 
+def test_a_hierarchy_fits_pictures_of_any_size():
+    """The paper's has 32x32 and 8x8 codes; a small picture's coarser map is no single code."""
+    for scale, data, widths in (
+        ("paper", None, (16, 32, 64)),
+        ("short", "cifar10", (32, 64)),
+        ("smoke", None, (8, 16)),
+    ):
+        for one in plan(ARTEFACTS["figure-10"], SCALES[scale], [0], data):
+            assert one.experiment.network.widths == widths
+
+
+def test_the_benchmark_of_compression_runs_and_writes_its_table(everything, tmp_path):
+    from benchmarks import compression
+
+    with pytest.raises(SystemExit, match="reproduce generation"):
+        compression.main(["--quick", "--runs", str(tmp_path)])
+    runs = str(everything / "runs")
+    assert compression.main(["--quick", "--runs", runs, "--out", str(tmp_path / "table.md")]) == 0
+    table = (tmp_path / "table.md").read_text()
+    assert "| codes that came back otherwise / all | 0 |" in table
+    for row in ("a digit in a file of its own", "with the codes before", "speed"):
+        assert row in table
+
+
 @pytest.mark.parametrize("name", ARTEFACTS)
 def test_everything_has_a_smoke_version_that_draws_all_of_it(everything, name):
     page = (everything / "index.html").read_text()
     assert f'id="{name}-smoke"' in page
-    assert "http" not in re.sub(r'base64,[^"]*', "", page)  # no outside requests
+    assert not re.search(r"https?:", re.sub(r'base64,[^"]*', "", page))  # no outside requests
     planned = chosen(plan(ARTEFACTS[name], SCALES["smoke"], [0]), [], ARTEFACTS[name].extra)
     for one in planned:
         assert (everything / "records" / f"{one.name}.json").exists()

@@ -101,6 +101,8 @@ class Artefact:
     """Whether it has nothing to say before there are some."""
     own_schedule: bool = False
     """Whether it says itself how long and how fast to train, whatever the scale; a smoke run is small all the same."""
+    fitted: Callable[[Experiment, int], Experiment] | None = None
+    """What becomes of an experiment on pictures of so many pixels a side, where other ones take the place of its own."""
 
 
 def plan(artefact: Artefact, scale: Scale, seeds: Sequence[int], data: str | None = None) -> list[Planned]:
@@ -117,6 +119,8 @@ def plan(artefact: Artefact, scale: Scale, seeds: Sequence[int], data: str | Non
     for name in artefact.data:
         for experiment, tags in artefact.plan(scale, name):
             sized = _with_vector_latent(_with_data(experiment, name, scale, data))
+            if artefact.fitted is not None:
+                sized = artefact.fitted(sized, min(_size(sized)))
             if scale.name == "smoke" or not artefact.own_schedule:
                 sized = scale.applied(sized)
             if scale.name == "short" and artefact.short_epochs is not None:
@@ -157,11 +161,16 @@ def _with_vector_latent(experiment: Experiment) -> Experiment:
     quantizer, network = experiment.quantizer, experiment.network
     if quantizer.is_discrete:
         return experiment
-    size = experiment.data.size or DATASETS[experiment.data.source].preprocessing.size
-    height, width = (size, size) if isinstance(size, int) else size or (0, 0)
+    height, width = _size(experiment)
     stride = 2 ** len(network.widths or ())
     dim = vector_dimension((height // stride) * (width // stride), quantizer.codebook_size)
     return replace(experiment, network=replace(network, map_dim=quantizer.dim), quantizer=replace(quantizer, dim=dim))
+
+
+def _size(experiment: Experiment) -> tuple[int, int]:
+    """Height and width of its pictures."""
+    size = experiment.data.size or DATASETS[experiment.data.source].preprocessing.size
+    return (size, size) if isinstance(size, int) else size or (0, 0)
 
 
 def chosen(planned: Sequence[Planned], only: Sequence[str], extra: Sequence[str] = ()) -> list[Planned]:

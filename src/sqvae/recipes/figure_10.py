@@ -16,10 +16,22 @@ HALVINGS = 2
 """So many more has the second model than the first: 8x8 codes rather than 32x32."""
 
 
+SMALLEST = 2
+"""The side of the coarser map, at least: a single code would leave its prior nothing to learn but a histogram."""
+
+
 def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]:
     base = resized(celeba_hq(), 16, 16) if scale.name == "smoke" else celeba_hq()
     tags = {"method": METHOD, "k": str(base.quantizer.codebook_size), "d": str(base.quantizer.dim)}
     return [(base, tags)]
+
+
+def _fitted(experiment: Experiment, side: int) -> Experiment:
+    """Without the first convolutions, where pictures are too small for all of them and two more."""
+    widths = experiment.network.widths or ()
+    while len(widths) > 1 and side >> (len(widths) + HALVINGS) < SMALLEST:
+        widths = widths[1:]
+    return replace(experiment, network=replace(experiment.network, widths=widths))
 
 
 def _sequel(scale: Scale) -> Sequel:
@@ -31,7 +43,7 @@ def _sequel(scale: Scale) -> Sequel:
         return Sequel(prior, small, levels, features="random-convolutions", pictures=16)
     if scale.name == "short":
         prior = PriorSettings("pixelsnail", channels=64, blocks=2, layers=3)
-        return Sequel(prior, replace(prior_plan(), epochs=10), levels, pictures=500)
+        return Sequel(prior, replace(prior_plan(), epochs=10), levels, pictures=320)
     return Sequel(PriorSettings("pixelsnail"), replace(prior_plan(), epochs=50), levels)
 
 
@@ -58,4 +70,6 @@ FIGURE_10 = Artefact(
     plan=_plan,
     content=_content,
     sequel=_sequel,
+    short_epochs=10,
+    fitted=_fitted,
 )

@@ -164,7 +164,7 @@ ENOUGH = 2_049
 
 SHORT_EPOCHS = 10
 """Of a prior in a short run,"""
-SHORT_PICTURES = 1_000
+SHORT_PICTURES = 320
 """which so many pictures are then made of: Inception sees about eight a second on a core."""
 
 
