@@ -39,6 +39,7 @@ results: $(INSTALLED)
 	$(SQVAE) reproduce generation $(RESULTS)
 	$(SQVAE) reproduce table-4 figure-4 --data camvid $(RESULTS)
 	$(SQVAE) reproduce table-5 --only mnist $(RESULTS)
+	$(SQVAE) reproduce encoder-inputs $(RESULTS)
 	$(SQVAE) reproduce table-3 table-9 table-10 figure-8 --only librispeech $(RESULTS)
 	$(SQVAE) reproduce figure-5 --scale paper --only mnist --only k=128 --only d=64 --only sq-vae-1 --only vq-vae-ema $(RESULTS)
 

@@ -7,6 +7,7 @@ from sqvae.experiment import Experiment
 from sqvae.recipes.artefact import Artefact, Results, chosen, plan, report, words
 from sqvae.recipes.categories import camvid, celebamask_hq, gray_celeba, grey_levels, label_maps, mnist_levels
 from sqvae.recipes.collection import MOST_SEEDS, collect, collect_all
+from sqvae.recipes.encoder_inputs import ENCODER_INPUTS
 from sqvae.recipes.figure_2 import FIGURE_2
 from sqvae.recipes.figure_5 import FIGURE_5
 from sqvae.recipes.figure_10 import FIGURE_10
@@ -65,6 +66,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "table-4": TABLE_4,
     "figure-4": FIGURE_4,
     "table-5": TABLE_5,
+    "encoder-inputs": ENCODER_INPUTS,
     "small-budget": SMALL_BUDGET,
     "generation": GENERATION,
 }

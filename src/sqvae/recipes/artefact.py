@@ -102,7 +102,7 @@ class Artefact:
     own_schedule: bool = False
     """Whether it says itself how long and how fast to train, whatever the scale; a smoke run is small all the same."""
     fitted: Callable[[Experiment, int], Experiment] | None = None
-    """What becomes of an experiment on pictures of so many pixels a side, where other ones take the place of its own."""
+    """What becomes of an experiment on pictures of so many pixels a side, where others take the place of its own."""
 
 
 def plan(artefact: Artefact, scale: Scale, seeds: Sequence[int], data: str | None = None) -> list[Planned]:
