@@ -164,7 +164,7 @@ def reconstruct(
             folder.save(names, tokenizer.medium.images(tokenizer.reconstruct(pictures)))
             seen += len(names)
             progress("reconstructing", seen, total)
-    console.out.print(f"{seen:,} {tokenizer.medium.noun}s in {out}")
+    console.out.print(f"{console.counted(seen, tokenizer.medium.noun)} in {out}")
 
 
 @app.command(epilog="Example: sqvae encode runs/photos photos -o codes.safetensors")
@@ -209,7 +209,7 @@ def encode(
         )
     each = "x".join(map(str, codes.shape[1:]))
     console.out.print(
-        f"{len(codes):,} {tokenizer.medium.noun}s, {each} codes each, below {codes.codebook_size}: "
+        f"{console.counted(len(codes), tokenizer.medium.noun)}, {each} codes each, below {codes.codebook_size}: "
         f"{out} ({out.stat().st_size:,} bytes)"
     )
 
@@ -242,7 +242,7 @@ def decode(
             folder.save(names, tokenizer.medium.images(pictures))
             seen += len(names)
             progress("decoding", seen, total)
-    console.out.print(f"{seen:,} {tokenizer.medium.noun}s in {out}")
+    console.out.print(f"{console.counted(seen, tokenizer.medium.noun)} in {out}")
 
 
 @app.command(epilog="Example: sqvae abx runs/speech triphones.item --data recordings")

@@ -91,8 +91,8 @@ def compress_pictures(
     size = writer.size
     bits = 8 * size.payload / size.codes
     console.out.print(
-        f"{size.pictures:,} {tokenizer.medium.noun}s in {out}: {size.total:,} bytes, {8 * size.total / pixels:.4f} "
-        f"bits per pixel; codes take {bits:.3f} bits each by {expectation.description}",
+        f"{console.counted(size.pictures, tokenizer.medium.noun)} in {out}: {size.total:,} bytes, "
+        f"{8 * size.total / pixels:.4f} bits per pixel; codes take {bits:.3f} bits each by {expectation.description}",
         soft_wrap=True,
     )
 
@@ -113,4 +113,4 @@ def decompress_pictures(run: Path, prior: Path | None, file: Path, out: Path, *,
                 folder.save(names[some], tokenizer.medium.images(tokenizer.decode(codes[some])))
             seen += len(names)
             progress("decompressing", seen, len(compressed))
-    console.out.print(f"{seen:,} {tokenizer.medium.noun}s in {out}")
+    console.out.print(f"{console.counted(seen, tokenizer.medium.noun)} in {out}")

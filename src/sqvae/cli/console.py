@@ -23,6 +23,11 @@ def warning(text: str) -> None:
     err.print(f"[bold yellow]warning:[/] {_escaped(text)}", soft_wrap=True)
 
 
+def counted(number: int, noun: str) -> str:
+    """So many of something: "1 picture", "2,000 pictures"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def _escaped(text: str) -> str:
     from rich.markup import escape
 

@@ -234,7 +234,7 @@ def report(name: str, artefact: Artefact, results: Results) -> Report:
 
 def _setting(results: Results) -> str:
     records = results.records
-    hours = sum(record.seconds for record in records) / 3600
+    hours = sum(record.seconds for record in (*records, *results.sequels)) / 3600
     machines = sorted(
         {
             record.machine["processor"] if record.machine["accelerator"] == "none" else record.machine["accelerator"]
@@ -243,8 +243,9 @@ def _setting(results: Results) -> str:
     )
     threads = sorted({record.machine["threads"] for record in records})
     missing = f"; {results.missing} more are not finished" if results.missing else ""
+    priors = f", priors of {len(results.sequels)} of them" if results.sequels else ""
     return (
-        f"{len(records)} runs{missing}. {hours:.1f} hours of training in all on {', '.join(machines)}, "
+        f"{len(records)} runs{priors}{missing}. {hours:.1f} hours of training in all on {', '.join(machines)}, "
         f"{' or '.join(threads)} thread(s) a run."
     )
 
