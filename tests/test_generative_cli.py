@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from PIL import Image
 
 from runs import said, weights_of
 from sqvae.cli import main
-from sqvae.experiment import load
+from sqvae.experiment import SETS, Makers, load, load_generator, prepare
 
 SMALL = [
     *("--set", "network.widths=4,8", "--set", "network.mix=false", "--set", "network.blocks=1"),
@@ -162,6 +163,15 @@ class TestSampling:
         capsys.readouterr()
         assert main(["sample", str(run), "--prior-run", "by-class", "--class", "brigth", "-o", "x.png"]) == 1
         assert "there is no class 'brigth' (did you mean bright?); there is bright, dark" in said(capsys)
+
+        generator = load_generator(run, "by-class")
+        assert len(generator.class_counts) == 2
+        assert min(generator.class_counts) > 0
+        held_out = prepare(generator.tokenizer.experiment, announce=str).part("test")
+        for counts, expected in (((5, 0), "bright"), ((0, 5), "dark")):  # distances are of classes as they occur
+            only = replace(generator, experiment=replace(generator.experiment, class_counts=counts))
+            drawn = next(SETS["samples"](Makers(generator.tokenizer, held_out, only)))
+            assert drawn.equal(generator.sample(len(drawn), classes=[expected]))
 
 
 class TestChangedCodes:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -79,15 +80,26 @@ def _between(tokenizer: Tokenizer, first: Tensor, second: Tensor, ratios: Tensor
 
 
 def _samples(made: Makers) -> Iterator[Tensor]:
-    """From the prior; that of a continuous latent is the normal distribution."""
+    """From the prior, of classes as often as they occur; that of a continuous latent is the normal distribution."""
     if not made.tokenizer.is_discrete:
         random = made.random("samples")
         shape = made.latents(range(1)).shape[1:]
         return (torch.randn(len(indices), *shape, generator=random) for indices in made.batches())
     if made.generator is None:
         raise ValueError("samples need a prior: train one with `sqvae train-prior RUN`")
-    sample, seed = made.generator.sample, made.seed
-    return (sample(len(indices), first=indices.start, seed=seed, batch=TOGETHER) for indices in made.batches())
+    sample = partial(made.generator.sample, seed=made.seed, batch=TOGETHER, classes=_drawn_classes(made))
+    return (sample(len(indices), first=indices.start) for indices in made.batches())
+
+
+def _drawn_classes(made: Makers) -> list[str] | None:
+    """One for each picture, where the prior knows classes and how often they occur."""
+    assert made.generator is not None
+    names, counts = made.generator.class_names, made.generator.class_counts
+    if not counts:
+        return None
+    weights = torch.tensor(counts, dtype=torch.float64)
+    drawn = torch.multinomial(weights, len(made), replacement=True, generator=made.random("classes"))
+    return [names[index] for index in drawn.tolist()]
 
 
 def _independent(weights: Callable[[Makers], Tensor], name: str) -> Callable[[Makers], Iterator[Tensor]]:

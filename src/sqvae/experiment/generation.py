@@ -42,6 +42,12 @@ class Generator:
         return self.experiment.class_names or inherited
 
     @property
+    def class_counts(self) -> tuple[int, ...]:
+        """How many pictures of each class there were in training, as far as is known."""
+        inherited = self.above.class_counts if self.above is not None else ()
+        return self.experiment.class_counts or inherited
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Of an example's codes: a map's height and width, or the longest sequence that it was trained on."""
         assert self.experiment.shape is not None

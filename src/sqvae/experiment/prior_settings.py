@@ -74,7 +74,9 @@ class PriorExperiment:
     by_class: bool = False
     """Whether the class of a picture is given, too."""
     class_names: tuple[str, ...] | None = None
-    """The classes, once they are known."""
+    """The classes, once they are known,"""
+    class_counts: tuple[int, ...] | None = None
+    """and how many pictures of each there are in training."""
     data: str | None = None
     """Where the data is, if not where the run has found it."""
     codebook_size: int | None = None

@@ -245,7 +245,9 @@ def _given_classes(experiment: PriorExperiment, data: Prepared) -> tuple[PriorEx
     if not experiment.by_class:
         return experiment, {}
     classes = classes_of(data.experiment.data.source, data.data)
-    return replace(experiment, class_names=classes.names), {split: getattr(classes, split) for split in SPLITS}
+    counts = torch.bincount(classes.train, minlength=len(classes.names))
+    given = {split: getattr(classes, split) for split in SPLITS}
+    return replace(experiment, class_names=classes.names, class_counts=tuple(counts.tolist())), given
 
 
 def _given_codes(
