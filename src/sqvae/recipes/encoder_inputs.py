@@ -2,9 +2,8 @@
 
 import statistics
 from collections.abc import Mapping
-from dataclasses import replace
 
-from sqvae.experiment import Experiment
+from sqvae.experiment import Experiment, override
 from sqvae.recipes.artefact import Artefact, Content, Results, resized
 from sqvae.recipes.categories import mnist_levels
 from sqvae.recipes.scales import Scale
@@ -12,8 +11,9 @@ from sqvae.reports import Claim, Table, mean_and_deviation
 
 METHOD = "vmf-sq-vae"
 
-CHANNELS = {"directions": 2, "one-hot": 256}
-"""Of the encoder's input, by what it sees; the first is the default."""
+DEFAULT = "directions"
+CHANNELS = {DEFAULT: 2, "one-hot": 256}
+"""Of the encoder's input, by what it sees."""
 
 ALIKE = 1.1
 """How many times the other's error is still no worse."""
@@ -23,7 +23,7 @@ def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]
     base = resized(mnist_levels(), 16, 16) if scale.name == "smoke" else mnist_levels()
     return [
         (
-            replace(base, likelihood=replace(base.likelihood, inputs=None if inputs == "directions" else inputs)),
+            override(base, [] if inputs == DEFAULT else [f"likelihood.inputs={inputs}"]),
             {"method": METHOD, "inputs": inputs, "kind": "levels"},
         )
         for inputs in CHANNELS
