@@ -113,7 +113,7 @@ def _write(run: Path, result: Result, evaluation: Evaluation, *, own: bool) -> t
         drawing = run / f"{stem.replace('results', 'rates')}.png"
         draw_rates(drawing, record["rates"], f"{run.name}, {split} pictures of {Path(source).name}")
         images += [f"![Bits per pixel]({drawing.name})", "What pictures cost as files, and how good they are then."]
-    rows = _rows(record, result.codebook_size)
+    rows = measured_rows(record, result.codebook_size)
     write_json(numbers, record)
     page.write_text(results_page(f"Results: {run.name}", command, result.setting, rows, images))
     save_pairs(picture, evaluation.originals, evaluation.reconstructions, evaluation.errors)
@@ -123,14 +123,14 @@ def _write(run: Path, result: Result, evaluation: Evaluation, *, own: bool) -> t
 def show(result: Result) -> None:
     """Print what was measured, on what, and where it is kept."""
     table = Table("what", "value", title=result.setting, title_justify="left")
-    for what, value in _rows(result.record, result.codebook_size).items():
+    for what, value in measured_rows(result.record, result.codebook_size).items():
         table.add_row(what, value)
     console.out.print(table)
     for path in result.written:
         console.note(f"written: {path}")
 
 
-def _rows(record: dict[str, Any], codebook_size: int) -> dict[str, str]:
+def measured_rows(record: dict[str, Any], codebook_size: int) -> dict[str, str]:
     """What was measured, in words."""
     rows = rows_of(record["measures"], codebook_size, record["batch_size"])
     if rates := record.get("rates"):

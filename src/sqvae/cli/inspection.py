@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from sqvae.cli.evaluation import data_of
@@ -24,6 +23,7 @@ from sqvae.experiment import (
     quantized_pictures,
     quantized_utterances,
     read_experiment,
+    recorded_use,
     unit_spectra,
     untrained_speech_tokenizer,
 )
@@ -114,7 +114,7 @@ def _drawn(folder: RunFolder, kind: "Kind", tokenizer: Pretrained | None, plots:
 
 
 def _codes_drawn(folder: RunFolder, kind: "Kind", tokenizer: Pretrained, plots: Plots, out: Path) -> Iterator[str]:
-    counts, where = _recorded_use(folder)
+    counts, where = recorded_use(folder)
     held_out, name, missing = _held_out(folder, tokenizer, plots)
     quantized = None
     if held_out is None:
@@ -220,12 +220,3 @@ def _held_out(folder: RunFolder, tokenizer: Pretrained, plots: Plots) -> tuple[A
         advice = "" if "--data" in str(failure) else "; say where the data is with --data"
         return None, "", f"{failure}{advice}"
     return prepared.part("validation"), Path(source).name, ""
-
-
-def _recorded_use(folder: RunFolder) -> tuple[Tensor | None, str]:
-    """How often each code was used when the checkpoint in use was validated, and on what; none before that."""
-    validated = [record for record in read_records(folder.log) if record.get("counts") and record["best"]]
-    if not validated:
-        return None, ""
-    best = validated[-1]
-    return torch.tensor(best["counts"]), f"validation, as recorded after epoch {best['epoch']}"

@@ -84,7 +84,7 @@ def code_atlas(
     _, height, width = pictures.shape
     rows, columns = map_size(tokenizer)
     stride = height // rows
-    drawn = _drawn_alone(tokenizer, chosen, (rows, columns), stride, batch_size)
+    drawn = decoded_alone(tokenizer, chosen, batch_size=batch_size)
     sums = torch.zeros_like(drawn, dtype=torch.int64)  # exact, in whatever order
     places = torch.zeros(len(chosen), rows, columns, dtype=torch.int64)
     rank = torch.full((len(counts),), -1)
@@ -235,15 +235,19 @@ def _place_counts(ranks: Tensor, number: int) -> Tensor:  # (batch, h, w) -> (n,
     return torch.bincount(numbered, minlength=number * rows * columns).view(number, rows, columns)
 
 
-def _drawn_alone(
-    tokenizer: Tokenizer, codes: Tensor, size: tuple[int, int], stride: int, batch_size: int
-) -> Tensor:  # (n,) -> (n, C, P, P)
-    """What the decoder draws in the centre of a map that holds one code only."""
-    top, left = (side // 2 * stride for side in size)
+def decoded_alone(tokenizer: Tokenizer, codes: Tensor, *, batch_size: int = 64) -> Tensor:  # (n,) -> (n, C, P, P)
+    """What the decoder draws in the centre of a map that holds one code only: see :attr:`CodeAtlas.drawn`."""
+    rows, columns = map_size(tokenizer)
     drawn = []
     for some in codes.split(batch_size):
-        alone = tokenizer.model.decode(some.view(-1, 1, 1).expand(-1, *size).to(tokenizer.device))
+        alone = tokenizer.model.decode(some.view(-1, 1, 1).expand(-1, rows, columns).to(tokenizer.device))
         pictures = tokenizer.medium.shown(alone).cpu()
-        padded = pad(pictures, (stride, stride, stride, stride), value=torch.nan)
-        drawn.append(padded[:, :, top : top + 3 * stride, left : left + 3 * stride])
+        drawn.append(patch_at(pictures, pictures.shape[-2] // rows, (rows // 2, columns // 2)))
     return torch.cat(drawn)
+
+
+def patch_at(pictures: Tensor, stride: int, place: tuple[int, int]) -> Tensor:  # (n, C, H, W) -> (n, C, P, P)
+    """The patch around a position, a row and a column of the latent map; nan outside of the pictures."""
+    padded = pad(pictures, (stride, stride, stride, stride), value=torch.nan)
+    top, left = place[0] * stride, place[1] * stride
+    return padded[:, :, top : top + 3 * stride, left : left + 3 * stride]

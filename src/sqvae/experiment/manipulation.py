@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from sqvae.experiment.pretrained import Pretrained
 from sqvae.experiment.tokenizer import Tokenizer
 from sqvae.quantizers.nearest import nearest
 
@@ -32,6 +33,16 @@ def neighbour_table(tokenizer: Tokenizer, k: int) -> Tensor:  # -> (K,)
 def neighbours(tokenizer: Tokenizer, codes: Tensor, k: int) -> Tensor:  # (batch, h, w) -> (batch, h, w)
     """Every code replaced by the one that is k-th nearest to it."""
     return neighbour_table(tokenizer, k)[codes.long().to(tokenizer.device)]
+
+
+def nearest_codes(tokenizer: Pretrained, code: int, number: int) -> tuple[Tensor, Tensor]:  # -> (n,), (n,)
+    """The codes nearest to one, the nearest first, and how far they are; fewer where there are no more."""
+    with torch.inference_mode():
+        vectors = tokenizer.code_vectors.double()
+        distances = (vectors - vectors[code]).norm(dim=1)
+        distances[code] = torch.inf
+        found = distances.topk(min(number, len(vectors) - 1), largest=False, sorted=True)
+        return found.indices.cpu(), found.values.cpu()
 
 
 def interpolated(

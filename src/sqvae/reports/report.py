@@ -1,7 +1,5 @@
 """A report: what came of some runs, in tables, pictures and sentences that hold or don't."""
 
-import base64
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,6 +8,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from sqvae.reports.page import Chapter, address_of, figure, page, paragraph, words
 from sqvae.reports.tables import Table
 
 
@@ -53,7 +52,7 @@ class Picture:
     @property
     def address(self) -> str:
         """The drawing as an address that holds all of it."""
-        return "data:image/svg+xml;base64," + base64.b64encode(self.svg).decode()
+        return address_of(self.svg, "image/svg+xml")
 
 
 @dataclass(frozen=True)
@@ -90,50 +89,27 @@ class Report:
             parts += [note, ""]
         return "\n".join(parts)
 
-    def html(self) -> str:
-        """As a section of a page that needs no other file."""
-        parts = [
-            f'<section id="{self.name}"><h2>{html.escape(self.title)}</h2>',
-            f"<p>{html.escape(self.setting)} Made by <code>{html.escape(self.command)}</code>.</p>",
+    def chapter(self) -> Chapter:
+        """As a chapter of a page that needs no other file."""
+        parts = [f"<p>{words(self.setting)} Made by <code>{words(self.command)}</code>.</p>"]
+        parts += [
+            figure(f'<img alt="{words(picture.caption)}" src="{picture.address}">', picture.caption)
+            for picture in self.pictures
         ]
-        for picture in self.pictures:
-            parts.append(
-                f'<figure><img alt="{html.escape(picture.caption, quote=True)}" src="{picture.address}">'
-                f"<figcaption>{html.escape(picture.caption)}</figcaption></figure>"
-            )
         parts += [table.html() for table in self.tables]
         claims = [
-            f'<li class="{"yes" if claim.holds else "no"}">{html.escape(claim.text)}: '
-            f"<strong>{claim.verdict}</strong> ({html.escape(claim.evidence)})</li>"
+            f'<li class="{"yes" if claim.holds else "no"}">{words(claim.text)}: '
+            f"<strong>{claim.verdict}</strong> ({words(claim.evidence)})</li>"
             for claim in self.claims
         ]
         parts += ["<ul>", *claims, "</ul>"] if claims else []
-        parts += [f"<p>{html.escape(note)}</p>" for note in self.notes]
-        return "\n".join([*parts, "</section>\n"])
-
-
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
-table { border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto; }
-caption { text-align: left; font-weight: bold; padding: .3rem 0; }
-th, td { padding: .25rem .75rem; border-bottom: 1px solid #ccc; text-align: right; }
-th:first-child, td:first-child { text-align: left; }
-img { max-width: 100%; } figure { margin: 1rem 0; } figcaption, section > p { color: #444; }
-li.no strong { color: #a30; } li.yes strong { color: #060; }
-"""
+        parts += map(paragraph, self.notes)
+        return Chapter(self.name, self.title, "\n".join(parts))
 
 
 def html_page(title: str, introduction: str, reports: Sequence[Report]) -> str:
     """One page of all reports, in one file without outside requests."""
-    contents = "".join(f'<li><a href="#{report.name}">{html.escape(report.title)}</a></li>' for report in reports)
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head>\n"
-        f"<body><h1>{html.escape(title)}</h1>\n<p>{html.escape(introduction)}</p>\n<ul>{contents}</ul>\n"
-        + "".join(report.html() for report in reports)
-        + "</body></html>\n"
-    )
+    return page(title, introduction, [report.chapter() for report in reports])
 
 
 def markdown_page(title: str, introduction: str, reports: Sequence[Report], pictures: str = "") -> str:

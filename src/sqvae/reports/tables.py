@@ -1,9 +1,10 @@
 """Tables of numbers, for people: in Markdown, in HTML, in a terminal."""
 
-import html
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from sqvae.reports.page import paragraph, words
 
 
 @dataclass(frozen=True)
@@ -24,13 +25,11 @@ class Table:
 
     def html(self) -> str:
         """The table as HTML has it."""
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in self.header)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>\n" for row in self.rows
-        )
-        note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
+        head = "".join(f"<th>{words(cell)}</th>" for cell in self.header)
+        body = "".join("<tr>" + "".join(f"<td>{words(cell)}</td>" for cell in row) + "</tr>\n" for row in self.rows)
+        note = paragraph(self.note) if self.note else ""
         return (
-            f"<table><caption>{html.escape(self.title)}</caption>\n<thead><tr>{head}</tr></thead>\n"
+            f"<table><caption>{words(self.title)}</caption>\n<thead><tr>{head}</tr></thead>\n"
             f"<tbody>\n{body}</tbody></table>{note}\n"
         )
 

@@ -1,0 +1,35 @@
+"""The command that writes a page about a run."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sqvae.cli.options import Overwrite
+from sqvae.cli.root import app
+
+
+@app.command(epilog="Example: sqvae report runs/photos -o report.html")
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The page (.html).")],
+    data: Annotated[
+        str | None, typer.Option("--data", metavar="DIR|NAME", help="Data to take examples of. Default: the run's own.")
+    ] = None,
+    prior: Annotated[
+        Path | None,
+        typer.Option("--prior", "--prior-run", metavar="DIR", help="The prior's folder. Default: RUN/prior."),
+    ] = None,
+    examples: Annotated[int, typer.Option("--examples", min=1, max=64, help="How many held-out examples to show.")] = 8,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write a page about a run, in one file that needs no other: examples, codebook, training, measures, samples."""
+    from sqvae.cli import console
+    from sqvae.cli.run_report import write_report
+    from sqvae.cli.run_shown import Wanted
+
+    with console.progress_bar() as progress:
+        missing = write_report(run, out, Wanted(data, prior, examples, progress, console.note), overwrite=overwrite)
+    for line in missing:
+        console.note(f"not on the page: {line}")
+    console.out.print(f"{out} ({out.stat().st_size:,} bytes): open it in any browser", soft_wrap=True)

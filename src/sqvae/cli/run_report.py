@@ -1,0 +1,244 @@
+"""What `sqvae report` puts together."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sqvae import __version__
+from sqvae.cli.evaluation import measured_rows
+from sqvae.cli.inspection import inspect_run
+from sqvae.cli.run_shown import CONTINUOUS, NOTHING_YET, SPLIT, Shown, Wanted, found
+from sqvae.cli.run_views import difference_legend, legend_of, pixels_of
+from sqvae.codec.aside import Aside
+from sqvae.data import Progress
+from sqvae.experiment import (
+    code_colours,
+    code_positions,
+    neighbour_table,
+    recorded_use,
+    training_views,
+)
+from sqvae.reports import Table, error_of
+from sqvae.reports.codes import Tiles
+from sqvae.reports.page import Chapter, paragraph
+from sqvae.reports.run_codebook import Codebook, codebook_chapter, no_codebook
+from sqvae.reports.run_examples import Example, examples_chapter
+from sqvae.reports.run_page import (
+    Drawn,
+    Fact,
+    about_chapter,
+    is_run_page,
+    made_chapter,
+    measures_chapter,
+    run_page,
+    setting_without_places,
+    training_chapter,
+)
+from sqvae.training import CheckpointError, read_json, read_records
+
+TILES, AREA = 512, 200_000
+"""Codes that are drawn alone, at most, and pixels of all of them together."""
+
+NEAREST = 4
+
+
+class Measured(NamedTuple):
+    """What `sqvae evaluate` has kept in a run's folder."""
+
+    records: list[dict[str, Any]]
+    """With their rows for people."""
+    own: dict[str, Any] | None
+    """That of this model on its own data, of the test set if it is there."""
+    problems: list[str]
+    """HTML about what can't be read."""
+
+
+class _PageFile(Aside):
+    """A page, on the disk as a whole or not at all."""
+
+    def complete(self, file: BinaryIO) -> None:
+        """Nothing is left to be put."""
+
+
+def write_report(run: Path, out: Path, wanted: Wanted, *, overwrite: bool) -> list[str]:
+    """Write the page about a run, and return what could not be shown on it."""
+    _check_free(out, overwrite)
+    shown = found(run, wanted)
+    content = report_of(shown, wanted)
+    with _PageFile(out) as file:
+        # The name of a file need not be text.
+        file.put(content.encode("utf-8", "replace"))
+    return shown.missing
+
+
+def _check_free(out: Path, overwrite: bool) -> None:
+    """Raise if the page would take the place of something else than an earlier page."""
+    if overwrite or not out.is_file():
+        return
+    if not is_run_page(out.read_bytes()[:1000].decode("utf-8", "replace")):
+        raise FileExistsError(
+            f"{out} is there already, is no report, and is left as it is. Choose another name with -o, or pass "
+            f"--overwrite"
+        )
+
+
+def report_of(shown: Shown, wanted: Wanted) -> str:
+    """The page about a run."""
+    measured = _measured(shown)
+    book = _codebook(shown, wanted.progress)
+    chapters = [
+        _about(shown, measured),
+        _examples(shown, wanted, book, measured),
+        _codes(shown, wanted, book),
+        _training(shown),
+        _measures(shown, measured),
+        _made(shown),
+    ]
+    name = shown.run.resolve().name
+    introduction = (
+        f"A run of sqvae {shown.config.get('sqvae', 'of an unknown version')}, as `sqvae report` of version "
+        f"{__version__} shows it. This page is one file, and asks nothing of any other."
+    )
+    return run_page(name, introduction, chapters)
+
+
+def _about(shown: Shown, measured: Measured) -> Chapter:
+    sections = {section.title: section.lines for section in inspect_run(shown.run, None)}
+    settings = setting_without_places(shown.config["experiment"], shown.places)
+    what, how = ([shown.clean(line) for line in sections[name]] for name in ("What it is", "How it trained"))
+    return about_chapter(list(_facts(shown, measured)), what, how, settings)
+
+
+def _facts(shown: Shown, measured: Measured) -> Iterator[Fact]:
+    """The numbers that tell most: of the last measures, or else of the best validation."""
+    best = [record for record in read_records(shown.folder.log) if record["kind"] == "validation" and record["best"]]
+    where, measures = "validation", best[-1] if best else {}
+    if measured.own is not None:
+        where, measures = measured.own["split"], measured.own["measures"]
+    if not measures:
+        return
+    name, _, value = error_of(measures).partition(" = ")
+    yield Fact(value, f"{name}, {where}")
+    if "perplexity" in measures:
+        size = shown.experiment.quantizer.codebook_size
+        yield Fact(f"{measures['perplexity']:.1f}", f"perplexity of {size:,} codes, {where}")
+        yield Fact(f"{int(measures['codes_used']):,}", f"codes used of {size:,}, {where}")
+    if best:
+        yield Fact(f"{best[-1]['epoch']} of {shown.experiment.training.epochs}", "epochs, the best checkpoint")
+
+
+def _examples(shown: Shown, wanted: Wanted, book: Codebook | None, measured: Measured) -> Chapter:
+    kind = shown.experiment.data.kind
+    before, examples = [], []
+    if kind == "labels" and shown.tokenizer is not None:
+        before.append(legend_of(shown.tokenizer, measured.own["measures"] if measured.own is not None else {}))
+    if shown.held_out is None:
+        before.append(shown.absent("Held-out examples", shown.no_data))
+    else:
+        total = len(shown.held_out)
+        number = min(wanted.examples, total)
+        before.append(paragraph(f"{number} of {total:,} {shown.data}."))
+        examples = [_example(shown, index * total // number) for index in range(number)]
+    colours, tiles = (book.colours, book.tiles) if book is not None else (None, None)
+    return examples_chapter(examples, colours, tiles, legend=difference_legend(kind), before=before)
+
+
+def _example(shown: Shown, index: int) -> Example:
+    name, seen = shown.view.see(shown.tokenizer, shown.held_out, index, shown.generator)
+    original, reconstruction, difference = map(pixels_of, (seen.original, seen.reconstruction, seen.difference))
+    facts, codes = [seen.error], None
+    if shown.tokenizer.is_discrete:
+        facts.append(f"{seen.bits:,.0f} bits by {seen.bits_by}")
+        codes = seen.codes.numpy().astype(np.int64)
+    return Example(name, original, reconstruction, difference, codes, tuple(facts))
+
+
+def _codebook(shown: Shown, progress: Progress) -> Codebook | None:
+    """What is shown of the codes; None where there are none."""
+    tokenizer = shown.tokenizer
+    if tokenizer is None or not tokenizer.is_discrete:
+        return None
+    counts, where = recorded_use(shown.folder)
+    size = tokenizer.codebook_size
+    order = torch.arange(size) if counts is None else counts.sort(descending=True, stable=True).indices
+    one = shown.view.alone(tokenizer, order[:1])
+    codes = order[: max(1, min(TILES, AREA // (one.shape[-1] * one.shape[-2])))]
+    drawn = shown.view.alone(tokenizer, codes)
+    seen = None
+    if shown.held_out is not None:
+        seen = shown.view.seen(tokenizer, shown.held_out, len(codes), progress)
+    tables = [neighbour_table(tokenizer, k).cpu() for k in range(1, min(NEAREST, size - 1) + 1)]
+    nearest = torch.stack(tables, 1) if tables else torch.zeros(size, 0, dtype=torch.int64)
+    return Codebook(
+        code_positions(tokenizer).numpy(),
+        code_colours(tokenizer).numpy(),
+        nearest.numpy(),
+        _tiles("code", codes, drawn),
+        None if seen is None else _tiles("seen", *seen),
+        None if counts is None else counts.numpy(),
+        where,
+    )
+
+
+def _tiles(name: str, codes: Tensor, drawn: Tensor) -> Tiles:  # (n,), (n, 3, P, Q)
+    return Tiles(name, codes.numpy(), drawn.permute(0, 2, 3, 1).contiguous().numpy())
+
+
+def _codes(shown: Shown, wanted: Wanted, book: Codebook | None) -> Chapter:
+    if book is None:
+        reason = NOTHING_YET if shown.tokenizer is None else CONTINUOUS
+        shown.missing.append(f"the codebook: {reason}")
+        return no_codebook(reason)
+    heard = None
+    if shown.held_out is not None:
+        heard = shown.view.heard(shown.tokenizer, shown.held_out, shown.data, wanted.progress)
+    return codebook_chapter(book, drawn=shown.view.drawn, heard=heard)
+
+
+def _training(shown: Shown) -> Chapter:
+    quantizer, records = shown.experiment.quantizer, read_records(shown.folder.log)
+    curves = training_views(records, quantizer.codebook_size if quantizer.is_discrete else 0)
+    warnings = [shown.clean(record["message"]) for record in records if record["kind"] == "warning"]
+    return training_chapter([Drawn(*curve) for curve in curves], warnings)
+
+
+def _measured(shown: Shown) -> Measured:
+    """What `evaluate` has kept: of the test set first, then of others."""
+    records, problems = [], []
+    for path in sorted(shown.run.glob("results-*.json"), key=lambda path: (path.stem != f"results-{SPLIT}", path.name)):
+        try:
+            record = read_json(path)
+            rows = measured_rows(record, shown.experiment.quantizer.codebook_size)
+            records.append({**record, "rows": rows, "data": Path(record["data"]).name})
+        except (CheckpointError, KeyError, TypeError, ValueError) as failure:
+            problems.append(shown.absent(path.name, f"it can't be read: {failure}"))
+    if not records and not problems:
+        problems.append(shown.absent("Measures", "`sqvae evaluate` has not been run"))
+    mark = "" if shown.tokenizer is None else shown.tokenizer.fingerprint
+    name = Path(shown.experiment.data.source).name
+    own = [record for record in records if record.get("fingerprint") == mark and record["data"] == name]
+    return Measured(records, own[0] if own else None, problems)
+
+
+def _measures(shown: Shown, measured: Measured) -> Chapter:
+    tables = []
+    for record in measured.records:
+        current = shown.tokenizer is not None and record.get("fingerprint") == shown.tokenizer.fingerprint
+        note = "" if current else "Measured before the model was trained further: it is another one by now."
+        title = f"On the {record['split']} set of {record['data']}"
+        tables.append(Table(title, ("what", "value"), list(record["rows"].items()), note))
+    return measures_chapter(tables, measured.problems)
+
+
+def _made(shown: Shown) -> Chapter:
+    parts = []
+    if shown.tokenizer is not None:
+        parts = shown.view.made(shown.tokenizer, shown.generator, shown.held_out)
+    # Pictures of a model without codes are drawn from the normal distribution.
+    if shown.generator is None and (shown.tokenizer is None or shown.tokenizer.is_discrete or not parts):
+        parts.insert(0, shown.absent("Samples", shown.no_prior))
+    return made_chapter(parts)

@@ -1,0 +1,240 @@
+"""What differs between pictures and speech on the page."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any, NamedTuple
+
+import soundfile
+import torch
+from torch import Tensor
+
+from sqvae.experiment import (
+    Generator,
+    Seen,
+    SpeechTokenizer,
+    Tokenizer,
+    drawn_alone,
+    drawn_at,
+    interpolated,
+    see,
+    see_codes,
+    see_speech,
+    see_units,
+    spoken_alone,
+)
+from sqvae.explore.uploads import LONGEST, picture_from, sound_from
+from sqvae.networks.speech import STRIDE
+from sqvae.reports.page import address_of
+
+ROW = 25
+"""Codes of speech in a row of the map: half a second."""
+
+DRAWN_SECONDS = 2
+"""Of speech that is made up."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """What a person looks at."""
+
+    data: Tensor = field(repr=False)
+    """As it is stored for training: (C, H, W), or frames (T, mels)."""
+    name: str
+    """Shown, and used for nothing else."""
+    voice: str | None = None
+    """Of speech: whose voice to speak with."""
+    note: str = ""
+    """What was done to it."""
+
+
+class Box(NamedTuple):
+    """The part of a picture that one code stands for."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+class Kind(ABC):
+    """One kind of run. Arrays of codes are (h, w) for pictures, and (n,) for speech."""
+
+    noun: str
+    accept: str
+    """The files that a browser offers to choose from."""
+    wide: bool
+    """Whether examples are long strips, shown below each other."""
+    nearest_shown: str
+    """What is shown of codes that may take another's place."""
+    voices: tuple[str, ...] = ()
+    """Of speech: those that it can speak with."""
+
+    @abstractmethod
+    def read(self, content: bytes, name: str) -> Example:
+        """An example from a file's bytes; raises :class:`RefusedError`."""
+
+    @abstractmethod
+    def held_out(self, examples: Any, index: int) -> Example:
+        """One of a set."""
+
+    @abstractmethod
+    def see(self, example: Example, codes: Tensor | None = None) -> Seen:
+        """An example through its codes, or through others."""
+
+    @abstractmethod
+    def decoded(self, codes: Tensor) -> Tensor:  # -> uint8 (3, H, W)
+        """What codes stand for."""
+
+    @abstractmethod
+    def alone(self, codes: Tensor) -> Tensor:  # (n,) -> uint8 (n, 3, P, Q)
+        """What each code stands for by itself."""
+
+    def tried(self, codes: Tensor, place: int, others: Tensor) -> Tensor | None:  # (n,) -> uint8 (n, 3, P, P)
+        """What each of some codes would draw at a place, with what lies around it; None where that takes too long."""
+        return None
+
+    def sound(self, example: Example, codes: Tensor) -> str:
+        """Of speech: an address that holds what codes sound like."""
+        raise NotImplementedError(f"a {self.noun} has no sound")
+
+    @abstractmethod
+    def columns(self, codes: Tensor) -> int:
+        """How many codes stand in a row of the map."""
+
+    @abstractmethod
+    def box(self, codes: Tensor, place: int) -> Box:
+        """The part of the example that a code stands for."""
+
+    @abstractmethod
+    def place_name(self, codes: Tensor, place: int) -> str:
+        """Where a code stands, in words."""
+
+    @abstractmethod
+    def rate(self, bits: float, codes: Tensor) -> str:
+        """What bits are for each pixel, or for each second."""
+
+    @abstractmethod
+    def shape_drawn(self) -> tuple[int, ...] | None:
+        """Of the codes of an example that is made up; None where the prior knows."""
+
+
+class PictureKind(Kind):
+    """Pictures, label maps and grey levels."""
+
+    accept = "image/*"
+    wide = False
+    nearest_shown = "what each would draw there"
+
+    def __init__(self, tokenizer: Tokenizer, prior: Generator | None) -> None:
+        self.tokenizer = tokenizer
+        self.prior = prior
+        self.noun = tokenizer.medium.noun
+
+    def read(self, content: bytes, name: str) -> Example:
+        return Example(picture_from(content, self.tokenizer.preprocessing), name)
+
+    def held_out(self, examples: Any, index: int) -> Example:
+        return Example(examples.take([index])[0], f"held-out {self.noun} {index + 1:,} of {len(examples):,}")
+
+    def see(self, example: Example, codes: Tensor | None = None) -> Seen:
+        return see(self.tokenizer, example.data, self.prior, codes=codes)
+
+    def decoded(self, codes: Tensor) -> Tensor:
+        return see_codes(self.tokenizer, codes)
+
+    def alone(self, codes: Tensor) -> Tensor:
+        return drawn_alone(self.tokenizer, codes)
+
+    def tried(self, codes: Tensor, place: int, others: Tensor) -> Tensor | None:
+        return drawn_at(self.tokenizer, codes, place, others)
+
+    def columns(self, codes: Tensor) -> int:
+        return codes.shape[1]
+
+    def box(self, codes: Tensor, place: int) -> Box:
+        rows, columns = codes.shape
+        _, height, width = self.tokenizer.shape
+        tall, broad = height / rows, width / columns
+        return Box(place % columns * broad, place // columns * tall, broad, tall)
+
+    def place_name(self, codes: Tensor, place: int) -> str:
+        return f"row {place // codes.shape[1] + 1}, column {place % codes.shape[1] + 1}"
+
+    def rate(self, bits: float, codes: Tensor) -> str:
+        _, height, width = self.tokenizer.shape
+        return f"{bits / (height * width):.2f} bits per pixel"
+
+    def shape_drawn(self) -> tuple[int, ...] | None:
+        return None
+
+    def between(self, first: Example, second: Example, steps: int) -> list[Tensor]:  # -> uint8 (3, H, W), each
+        """Pictures from one to another, by the codes nearest to points between their encodings."""
+        a, b = (one.data.expand(steps, *one.data.shape) for one in (first, second))
+        codes = interpolated(self.tokenizer, a, b, torch.linspace(0, 1, steps))
+        return [self.decoded(one) for one in codes]
+
+
+class SpeechKind(Kind):
+    """Speech, looked at as spectrograms."""
+
+    noun = "recording"
+    accept = "audio/*"
+    wide = True
+    nearest_shown = "what each sounds like alone"
+
+    def __init__(self, tokenizer: SpeechTokenizer, prior: Generator | None) -> None:
+        self.tokenizer = tokenizer
+        self.prior = prior
+        self.voices = tokenizer.speakers
+
+    def read(self, content: bytes, name: str) -> Example:
+        frames, longer = sound_from(content, self.tokenizer.features)
+        return Example(frames, name, note=f"the first {LONGEST} seconds of it" if longer else "")
+
+    def held_out(self, examples: Any, index: int) -> Example:
+        frames, most = examples.frames(index), round(LONGEST / self.tokenizer.features.seconds_per_frame)
+        voice = examples.speakers[index]
+        return Example(
+            frames[:most],
+            f"held-out utterance {index + 1:,} of {len(examples):,}, by {voice}",
+            voice if voice in self.voices else None,
+            f"the first {LONGEST} seconds of it" if len(frames) > most else "",
+        )
+
+    def see(self, example: Example, codes: Tensor | None = None) -> Seen:
+        return see_speech(self.tokenizer, example.data, example.voice, self.prior, codes=codes)
+
+    def decoded(self, codes: Tensor) -> Tensor:
+        return see_units(self.tokenizer, codes)
+
+    def alone(self, codes: Tensor) -> Tensor:
+        return spoken_alone(self.tokenizer, codes)
+
+    def sound(self, example: Example, codes: Tensor) -> str:
+        frames = self.tokenizer.decode([codes], example.voice or self.voices[0], [len(example.data)])[0]
+        samples = self.tokenizer.sound(frames).clamp(-1, 1).numpy()
+        file = BytesIO()
+        soundfile.write(file, samples, self.tokenizer.features.rate, format="WAV", subtype="PCM_16")
+        return address_of(file.getvalue(), "audio/wav")
+
+    def columns(self, codes: Tensor) -> int:
+        return min(ROW, len(codes))
+
+    def box(self, codes: Tensor, place: int) -> Box:
+        return Box(STRIDE * place, 0, STRIDE, self.tokenizer.features.mels)
+
+    def place_name(self, codes: Tensor, place: int) -> str:
+        return f"at {place / self.tokenizer.codes_per_second:.2f} s"
+
+    def rate(self, bits: float, codes: Tensor) -> str:
+        return f"{bits * self.tokenizer.codes_per_second / len(codes):.0f} bits a second"
+
+    def shape_drawn(self) -> tuple[int, ...] | None:
+        return (round(DRAWN_SECONDS * self.tokenizer.codes_per_second),)
+
+
+def kind_for(tokenizer: Any, prior: Generator | None) -> Kind:
+    """What a model's examples are."""
+    known = SpeechKind if tokenizer.experiment.data.kind == "speech" else PictureKind
+    return known(tokenizer, prior)

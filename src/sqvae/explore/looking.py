@@ -1,0 +1,217 @@
+"""The part of the page where one example is seen through its codes, and codes are changed."""
+
+import torch
+from nicegui import ui
+
+from sqvae.explore.drawings import address, code_map, picture, tile
+from sqvae.explore.parts import Chosen, box, button, caption, complained, drop_zone, figure, heading, markup, text
+from sqvae.explore.session import Session
+from sqvae.reports.page import words
+
+NEAREST = 8
+"""Codes that are offered in place of one."""
+
+
+class Looking:
+    """One example: original, reconstruction, difference, map of codes; and below, the code that was chosen.
+
+    Arguments:
+        session: what is looked at.
+        upload: where files are sent.
+    """
+
+    def __init__(self, session: Session, upload: str) -> None:
+        self.session = session
+        self.explorer = session.explorer
+        self._held_out = 0
+        self._near: list[int] = []
+        kind = self.explorer.kind
+        with box("stack"):
+            with drop_zone(
+                upload, f"Drop a {kind.noun} here, or choose a file. It stays on this machine.", kind.accept
+            ):
+                self._offers()
+            if self.explorer.missing:
+                text(f"No held-out {kind.noun}s are shown: {self.explorer.missing}", "quiet small")
+            with box("card stack") as self._shown:
+                self.name = text(kinds="small quiet")
+                with box("figures" + (" wide" if kind.wide else "")):
+                    self.original, _ = figure("Original")
+                    self.reconstruction, self.remade = figure("Reconstruction")
+                    self.difference, self.error = figure("Difference")
+                    with box("mapped", "figure"):
+                        self._map()
+                self.heard = markup()
+                self.heard.set_visibility(False)
+                self.cost = text(kinds="small").props("aria-live=polite")
+            with box("details") as self._details:
+                self._chosen_code()
+                self._replacement()
+
+    def _offers(self) -> None:
+        """Other ways to an example than a file."""
+        if self.explorer.held_out is not None:
+            button(f"Another held-out {self.explorer.kind.noun}", self.another)
+        if self.explorer.kind.voices:
+            voices = list(self.explorer.kind.voices)
+            self.voice = ui.select(voices, label="voice", on_change=lambda event: self._speak(event.value))
+            self.voice.props("dense outlined")
+            button("Listen", self._listen)
+
+    def _map(self) -> None:
+        self.map = markup(kinds="map").props('tabindex=0 role=grid aria-label="Map of codes: arrow keys and Enter"')
+        self.map.on("click", self._point, js_handler="(event) => explore.point(event, emit)")
+        self.map.on("keydown", self._point, js_handler="(event) => explore.press(event, emit)")
+        markup(caption("Codes", "Click, or arrow keys and Enter."), tag="figcaption")
+
+    def _chosen_code(self) -> None:
+        with box("card", "section"):
+            self.title = heading("No place is chosen yet").props("aria-live=polite")
+            with box("code"):
+                self.alone = markup()
+                with box(""):
+                    self.here = text(kinds="small")
+                    self.use = text(kinds="small quiet")
+
+    def _replacement(self) -> None:
+        with box("card", "section") as self._changing:
+            heading("Put another code there")
+            text(
+                f"The nearest codes, with {self.explorer.kind.nearest_shown}. Below each: its number and distance.",
+                "quiet small",
+            )
+            with box("near tiles").style("margin: .6rem 0 .9rem"):
+                self.near = [self._near_button(place) for place in range(min(NEAREST, self.explorer.size - 1))]
+            with box("line"):
+                self.number = ui.number("code", min=0, max=self.explorer.size - 1, precision=0)
+                self.number.props("dense outlined").classes("narrow").on("keydown.enter", self._replace_by_number)
+                button("Replace", self._replace_by_number, strong=True)
+                self.everywhere = ui.checkbox("wherever it stands")
+                self.undo = button("Undo", self._undo)
+                self.reset = button("Reset", self._reset)
+
+    def _near_button(self, place: int) -> ui.html:
+        with ui.element("button").props("type=button") as near:
+            near.on("click", lambda: self._replace_by(place))
+            return markup()
+
+    def _drawn_there(self, codes: list[int]) -> dict[int, str]:
+        """What each of some codes would draw at the chosen place; or alone, where it takes long to tell."""
+        assert self.session.selected is not None
+        if not codes:
+            return {}
+        drawn = self.explorer.kind.tried(self.session.codes, self.session.selected, torch.tensor(codes))
+        return self.explorer.tiles(codes) if drawn is None else dict(zip(codes, map(address, drawn), strict=True))
+
+    async def another(self) -> None:
+        """Look at the next held-out example."""
+        example = await self.explorer.work(self.explorer.example, self._held_out)
+        self._held_out += 1
+        await self.explorer.work(self.session.show, example)
+        await self.refresh()
+
+    async def _point(self, event: Chosen) -> None:
+        await complained(self._select(int(event.args)))
+
+    async def _select(self, place: int) -> None:
+        self.session.select(place)
+        await self.refresh()
+
+    async def _replace_by(self, place: int) -> None:
+        if place < len(self._near):
+            await complained(self._replace(self._near[place]))
+
+    async def _replace_by_number(self) -> None:
+        if self.number.value is not None:
+            await complained(self._replace(int(self.number.value)))
+
+    async def _replace(self, code: int) -> None:
+        everywhere = bool(self.everywhere.value)
+        await self.explorer.work(lambda: self.session.replace(code, everywhere=everywhere))
+        await self.refresh()
+
+    async def _undo(self) -> None:
+        await self.explorer.work(self.session.undo)
+        await self.refresh()
+
+    async def _reset(self) -> None:
+        await self.explorer.work(self.session.reset)
+        await self.refresh()
+
+    async def _speak(self, voice: str) -> None:
+        if self.session.example is None or voice == (self.session.example.voice or self.explorer.kind.voices[0]):
+            return
+        await self.explorer.work(self.session.spoken, voice)
+        await self.refresh()
+
+    async def _listen(self) -> None:
+        if self.session.example is None:
+            return
+        ui.notify("making sound of the codes...", position="top")
+        sound = await self.explorer.work(self.explorer.kind.sound, self.session.example, self.session.codes)
+        self.heard.set_visibility(True)
+        self.heard.set_content(f'<audio controls autoplay src="{sound}" aria-label="The codes as sound"></audio>')
+
+    async def refresh(self) -> None:
+        """Show what the session holds."""
+        session, seen = self.session, self.session.seen
+        self._shown.set_visibility(seen is not None)
+        self._details.set_visibility(seen is not None)
+        if seen is None or session.own is None or session.example is None:
+            return
+        kind, example = self.explorer.kind, session.example
+        framed = None if session.selected is None else kind.box(seen.codes, session.selected)
+        for place, shown, words_for in (
+            (self.original, seen.original, f"Original: {example.name}"),
+            (self.reconstruction, seen.reconstruction, f"Reconstruction from the codes, {_changed(session.changes)}"),
+            (self.difference, seen.difference, f"Difference: {seen.error}"),
+        ):
+            place.set_content(picture(shown, words_for, framed, wide=kind.wide))
+        self.name.set_text(example.name + (f" ({example.note})" if example.note else ""))
+        self.remade.set_content(caption("Reconstruction", _changed(session.changes)))
+        self.error.set_content(caption("Difference", seen.error))
+        names = [kind.place_name(seen.codes, place) for place in range(seen.codes.numel())]
+        columns = kind.columns(seen.codes)
+        self.map.set_content(code_map(seen.codes, session.own, columns, self.explorer.colours, names, session.selected))
+        self.cost.set_text(session.cost())
+        if kind.voices:
+            self.voice.set_value(example.voice or kind.voices[0])
+        self.undo.set_enabled(session.can_undo)
+        self.reset.set_enabled(session.changes > 0)
+        await self._refresh_code()
+
+    async def _refresh_code(self) -> None:
+        session, code = self.session, self.session.code
+        self._changing.set_visibility(code is not None)
+        if code is None or session.selected is None:
+            self.title.set_content("<h2>No place is chosen yet</h2>")
+            self.here.set_text(
+                "Choose a place in the map to see which code stands there, what it draws, where else it "
+                "is used, and to put another in its place."
+            )
+            return
+        nearest = await self.explorer.work(self.explorer.nearest, code, NEAREST)
+        self._near = [other for other, _ in nearest]
+        alone = await self.explorer.work(self.explorer.tiles, [code])
+        drawn = await self.explorer.work(self._drawn_there, self._near)
+        where = self.explorer.kind.place_name(session.codes, session.selected)
+        count = int((session.codes == code).sum())
+        self.title.set_content(f"<h2>Code {code}, {words(where)}</h2>")
+        self.alone.set_content(tile(alone[code], f"What code {code} draws alone"))
+        self.here.set_text(f"It stands {_elsewhere(count - 1)} in this {self.explorer.kind.noun}.")
+        self.use.set_text(self.explorer.use_in_words(code))
+        for place, (other, distance) in zip(self.near, nearest, strict=True):
+            shown = tile(drawn[other], f"Put code {other} here, distance {distance:.3g}")
+            place.set_content(f"{shown}{other}<span>{distance:.3g}</span>")
+
+
+def _changed(number: int) -> str:
+    if not number:
+        return "as encoded"
+    return f"{number} place{'' if number == 1 else 's'} changed"
+
+
+def _elsewhere(number: int) -> str:
+    if not number:
+        return "nowhere else"
+    return f"at {number} more place{'' if number == 1 else 's'}, marked in the map,"

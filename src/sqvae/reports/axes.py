@@ -1,0 +1,72 @@
+"""Axes of charts: where values lie on them, and which ones are round."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+STEEP = 20
+"""Values that differ by such a factor are drawn on a logarithmic axis."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Where values lie between two ends."""
+
+    low: float
+    high: float
+    start: float
+    """Where the low end is drawn,"""
+    end: float
+    """and the high one."""
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        """Where a value is drawn; what lies outside of the axis, at its end."""
+        low, high, here = (math.log(x) if self.log else x for x in (self.low, self.high, max(value, self.low)))
+        share = (here - low) / (high - low) if high > low else 0.5
+        return self.start + min(share, 1.0) * (self.end - self.start)
+
+    def ticks(self, about: int = 5) -> list[float]:
+        """Round values along the axis."""
+        if self.log:
+            decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+            steps = (1, 2, 5) if self.high / self.low < 100 else (1,)
+            every = max(1, round(len(decades) / about))
+            values = [step * 10.0**decade for decade in decades[::every] for step in steps]
+            return [value for value in values if self.low <= value <= self.high]
+        span = self.high - self.low
+        if span <= 0:
+            return [self.low]
+        unit = 10.0 ** math.floor(math.log10(span / about))
+        step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= span / about)
+        return [step * index for index in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
+
+
+def fitting(values: Sequence[float], start: float, end: float, *, log: bool | None = None, floor: bool = False) -> Axis:
+    """An axis on which all values have room.
+
+    Arguments:
+        start, end: where it is drawn.
+        log: whether it is logarithmic; None where the values tell.
+        floor: whether it begins at 0, or on a logarithmic axis well below all values.
+    """
+    positive = [value for value in values if value > 0]
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    if log is None:
+        log = low > 0 and high / low > STEEP
+    if log and positive:
+        low = min(positive)
+        ends = (low / (2.0 if floor else 1.1), 1.1 * high)
+    elif floor or (0 <= low < 0.5 * high):
+        log, ends = False, (0.0, 1.05 * high or 1.0)
+    else:
+        room = 0.06 * (high - low) or 0.1 * abs(high) or 1.0
+        log, ends = False, (low - room, high + room)
+    return Axis(*ends, start, end, log)
+
+
+def number(value: float) -> str:
+    """A value with as many digits as a person wants."""
+    if value and not 1e-4 <= abs(value) < 1e6:
+        return f"{value:.2e}"
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"

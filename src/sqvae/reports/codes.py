@@ -1,0 +1,141 @@
+"""Codes in a page: an example's codes in colours; and what each code draws, which is kept once and shown often."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sqvae.reports.page import address_of, as_png, block, folded, words
+
+SIDE = 48
+"""Units of what a code draws, wherever it is shown."""
+
+WIDE = 140
+"""Units of a map's width."""
+
+THICK = 24
+"""Pixels of a strip's height."""
+
+NUMBERED = 1024
+"""Maps with up to so many places are given as numbers, too."""
+
+Pixels: TypeAlias = NDArray[np.uint8]
+Indices: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """What codes draw alone, as one picture in the page of which every place shows a part.
+
+    Arguments:
+        name: of the picture, which no other in the page has.
+        codes: (n,), in any order.
+        drawn: (n, P, Q, 3).
+    """
+
+    name: str
+    codes: Indices
+    drawn: Pixels
+
+    def definitions(self) -> str:
+        """The one picture, and each part under its code's name. They belong into the page once, before all uses."""
+        # Each has its own edge around it, or a browser that enlarges it would show a line of its neighbour.
+        drawn = np.pad(self.drawn, ((0, 0), (1, 1), (1, 1), (0, 0)), mode="edge")
+        number, height, width = drawn.shape[:3]
+        columns = math.isqrt(max(number - 1, 0)) + 1
+        rows = -(-number // columns)
+        sheet = np.zeros((rows * columns, height, width, 3), dtype=np.uint8)
+        sheet[:number] = drawn
+        sheet = sheet.reshape(rows, columns, height, width, 3).swapaxes(1, 2).reshape(rows * height, columns * width, 3)
+        parts = [
+            f'<symbol id="{self.name}-{code}" preserveAspectRatio="none" viewBox="{place % columns * width + 1} '
+            f'{place // columns * height + 1} {width - 2} {height - 2}"><use href="#{self.name}"/></symbol>'
+            for place, code in enumerate(self.codes.tolist())
+        ]
+        return (
+            f'<svg width="0" height="0" aria-hidden="true" class="sheet"><defs><image id="{self.name}" class="pixels" '
+            f'width="{columns * width}" height="{rows * height}" href="{address_of(as_png(sheet))}"/>{"".join(parts)}'
+            "</defs></svg>"
+        )
+
+    def part(self, code: int, side: int = SIDE, x: int = 0) -> str:
+        """SVG of what a code draws, in a chart; nothing where it is not among them."""
+        if code not in self.codes:
+            return ""
+        return f'<use href="#{self.name}-{code}" x="{x}" width="{side}" height="{side}"/>'
+
+    def picture(self, code: int, name: str) -> str:
+        """The same by itself."""
+        return (
+            f'<svg class="tile" viewBox="0 0 {SIDE} {SIDE}" role="img" aria-label="{words(name)}">'
+            f"<title>{words(name)}</title>{self.part(code)}</svg>"
+        )
+
+
+def code_map(codes: Indices, colours: Pixels, tiles: Tiles | None) -> str:  # (h, w) or (n,), (K, 3)
+    """An example's codes in their colours. The pointer on one says which it is, and marks it wherever it is taken.
+
+    A sequence is drawn as a strip, which is as wide as there is room.
+    """
+    grid = np.atleast_2d(codes)
+    rows, columns = grid.shape
+    is_strip = codes.ndim == 1
+    high = THICK if is_strip else round(WIDE * rows / columns)
+    wide = "100%" if is_strip else str(WIDE)
+    parts = []
+    for code in np.unique(grid).tolist():
+        places = np.argwhere(grid == code).tolist()
+        cells = "".join(f"M{column} {row}h1v1h-1z" for row, column in places)
+        area = (
+            f'<svg width="{wide}" height="{high}" viewBox="0 0 {columns} {rows}" preserveAspectRatio="none">'
+            f'<path d="{cells}" fill="{hexadecimal(colours[code])}"/></svg>'
+        )
+        tile = tiles.part(code, 20) if tiles is not None else ""
+        text = f'<text x="{24 if tile else 0}" y="14">code {code}: {len(places)} of {grid.size:,}</text>'
+        parts.append(f'<g class="hot">{area}<g class="peek" transform="translate(0 {high + 4})">{tile}{text}</g></g>')
+    hint = f'<text class="hint" y="{high + 17}">codes: point at one</text>'
+    name = f"{grid.size:,} codes, {len(parts)} different ones"
+    size = f'height="{high + 26}"' if is_strip else f'viewBox="0 0 {WIDE} {high + 26}"'
+    return f'<svg class="codes" {size} role="img" aria-label="{name}">{"".join(parts)}{hint}</svg>'
+
+
+def code_numbers(codes: Indices) -> str:  # (h, w) or (n,)
+    """The same as numbers, for those who can't point or see; nothing where they are too many."""
+    if codes.size > NUMBERED:
+        return ""
+    wide = len(str(int(codes.max(initial=0))))
+    rows = np.atleast_2d(codes) if codes.ndim > 1 else [codes[start : start + 16] for start in range(0, len(codes), 16)]
+    text = "\n".join(" ".join(f"{int(code):>{wide}}" for code in row) for row in rows)
+    return folded("as numbers", f"<pre>{text}</pre>")
+
+
+class Card(NamedTuple):
+    """What is said of a code."""
+
+    code: int
+    note: str
+    nearest: Sequence[int]
+    """The nearest first."""
+
+
+def shown_cards(codes: Sequence[Card], drawn: Tiles, seen: Tiles | None) -> str:
+    """A card a code: what is seen where it is taken, what it draws alone, and small, what its nearest codes draw."""
+    shown = []
+    for code, note, nearest in codes:
+        near = "".join(drawn.picture(other, f"code {other}") for other in nearest if other in drawn.codes)
+        large = ("" if seen is None else seen.picture(code, f"seen at code {code}")) + drawn.picture(
+            code, f"code {code}"
+        )
+        names = ", ".join(map(str, nearest))
+        label = f"<div><b>{code}</b> {words(note)}</div>"
+        small = f"{block('near', near)}{block('quiet', f'near {names}')}" if names else ""
+        shown.append(block("card", block("large", large), label, small))
+    return block("cards", *shown)
+
+
+def hexadecimal(colour: Pixels) -> str:  # (3,)
+    """A colour as pages write it."""
+    return "#" + "".join(f"{int(part):02x}" for part in colour)

@@ -1,0 +1,173 @@
+"""A page in one HTML file that asks nothing of any other: its frame, its style and the parts it is made of."""
+
+import base64
+import html
+import re
+from collections.abc import Sequence
+from io import BytesIO
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+SMALL = 128
+"""Pictures up to this many pixels wide are enlarged pixel by pixel, rather than blurred."""
+
+PALETTE = 256
+"""Colours of a picture that need not be written for each pixel."""
+
+_CONTROLS = {code: "\N{REPLACEMENT CHARACTER}" for code in range(32) if chr(code) not in "\t\n"}
+"""What no page may hold, but the name of a file may."""
+
+_QUOTED = re.compile("`([^`<>]+)`")
+
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+"""A browser keeps the page to itself by this, whatever a name in it says."""
+
+_STYLE = """
+:root { color-scheme: light dark; --ground: #fff; --text: #222; --quiet: #59606b; --line: #d5d9e0; --card: #f5f6f8;
+  --ink: #1f4e79; --pale: #9db8d2; --accent: #c03a4e; --good: #060; --bad: #a30; }
+@media (prefers-color-scheme: dark) { :root { --ground: #16191e; --text: #e4e6ea; --quiet: #a3abb8; --line: #363c46;
+  --card: #1f242b; --ink: #7fb2e5; --pale: #4a6b8c; --accent: #f0808f; --good: #7cc47c; --bad: #f09a70; } }
+* { box-sizing: border-box; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
+  color: var(--text); background: var(--ground); overflow-wrap: anywhere; }
+h1 { font-size: 1.6rem; line-height: 1.25; } h2 { margin-top: 3rem; } h3 { margin: 2rem 0 .5rem; }
+a { color: var(--ink); } nav ul { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; list-style: none; padding: 0; }
+table { border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto; }
+caption { text-align: left; font-weight: bold; padding: .3rem 0; }
+th, td { padding: .25rem .75rem; border-bottom: 1px solid var(--line); text-align: right; overflow-wrap: normal; }
+th:first-child, td:first-child { text-align: left; padding-left: 0; }
+img { max-width: 100%; } figure { margin: 1rem 0; } figcaption, section > p, .quiet { color: var(--quiet); }
+figure > img[src^="data:image/svg"] { background: #fff; }
+li.no strong { color: var(--bad); } li.yes strong { color: var(--good); }
+.pixels { image-rendering: pixelated; } pre { overflow-x: auto; font-size: .8rem; line-height: 1.35; }
+.absent { border-left: 3px solid var(--line); padding-left: .75rem; }
+summary { cursor: pointer; color: var(--ink); }
+.chart { display: block; width: 100%; max-width: 29rem; height: auto; font: 11px system-ui, sans-serif; }
+.hot .peek { display: none; } .hot:hover .peek { display: inline; } svg:hover > .hint { display: none; }
+"""
+
+
+class Chapter(NamedTuple):
+    """A part of a page that its contents lead to."""
+
+    name: str
+    """What it is linked by."""
+    title: str
+    body: str
+    """HTML."""
+
+
+def page(title: str, introduction: str, chapters: Sequence[Chapter], *, style: str = "", maker: str = "sqvae") -> str:
+    """A whole page.
+
+    Arguments:
+        introduction: a paragraph of plain text.
+        style: what the chapters need besides the style that all pages have.
+        maker: the command that made it, by which its file is known again: see :func:`is_page_of`.
+    """
+    contents = "".join(f'<li><a href="#{words(one.name)}">{words(one.title)}</a></li>' for one in chapters)
+    sections = "".join(
+        f'<section id="{words(one.name)}"><h2>{words(one.title)}</h2>\n{one.body}\n</section>\n' for one in chapters
+    )
+    return (
+        f'{_opening(maker)}<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f"<title>{words(title)}</title><style>{_STYLE}{style}</style></head>\n"
+        f"<body><h1>{words(title)}</h1>\n{paragraph(introduction)}\n<nav><ul>{contents}</ul></nav>\n"
+        f"{sections}</body></html>\n"
+    )
+
+
+def _opening(maker: str) -> str:
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        f'<meta name="generator" content="{words(maker)}">\n'
+    )
+
+
+def is_page_of(maker: str, content: str) -> bool:
+    """Whether a file's content is a page that this command made."""
+    return content.startswith(_opening(maker))
+
+
+def sentence(text: str) -> str:
+    """Plain text in which what stands in `such quotes` is a command or a setting."""
+    return _QUOTED.sub(r"<code>\1</code>", words(text))
+
+
+def words(text: str) -> str:
+    """Plain text as HTML has it, in a paragraph or in quotes: whatever it holds, it stays text."""
+    return html.escape(text.translate(_CONTROLS), quote=True)
+
+
+def paragraph(text: str, kind: str = "") -> str:
+    """A paragraph of plain text."""
+    return f"<p{_of_kind(kind)}>{sentence(text)}</p>"
+
+
+def absent(what: str, reason: str) -> str:
+    """What is not shown, and why."""
+    return paragraph(f"{what}: {reason}", "absent")
+
+
+def listed(lines: Sequence[str]) -> str:
+    """Sentences below each other."""
+    return "<ul>" + "".join(f"<li>{sentence(line)}</li>" for line in lines) + "</ul>"
+
+
+def figure(content: str, caption: str, kind: str = "") -> str:
+    """Something to look at, of HTML, with words below it."""
+    return f"<figure{_of_kind(kind)}>{content}<figcaption>{sentence(caption)}</figcaption></figure>"
+
+
+def folded(summary: str, content: str) -> str:
+    """HTML that is there when it is asked for."""
+    return f"<details><summary>{words(summary)}</summary>{content}</details>"
+
+
+def block(kind: str, *parts: str) -> str:
+    """Parts of HTML that are laid out together."""
+    return f"<div{_of_kind(kind)}>{''.join(parts)}</div>"
+
+
+def picture(pixels: NDArray[np.uint8], description: str) -> str:  # (H, W, 3)
+    """A picture that lies in the page itself.
+
+    Arguments:
+        description: for those who can't see it.
+    """
+    height, width = pixels.shape[:2]
+    kind = _of_kind("pixels") if width <= SMALL else ""
+    return (
+        f'<img{kind} width="{width}" height="{height}" alt="{words(description)}" src="{address_of(as_png(pixels))}">'
+    )
+
+
+def as_png(pixels: NDArray[np.uint8]) -> bytes:  # (H, W, 3)
+    """A picture as a file has it: grey, or of few colours, where it is, which takes less room."""
+    file = BytesIO()
+    _smallest(pixels).save(file, format="png", optimize=True)
+    return file.getvalue()
+
+
+def _smallest(pixels: NDArray[np.uint8]) -> Image.Image:
+    if (pixels == pixels[..., :1]).all():
+        return Image.fromarray(pixels[..., 0])
+    colours, which = np.unique(pixels.reshape(-1, 3), axis=0, return_inverse=True)
+    if len(colours) > PALETTE:
+        return Image.fromarray(pixels)
+    image = Image.fromarray(which.reshape(pixels.shape[:2]).astype(np.uint8))
+    image.putpalette(colours.tobytes())
+    return image
+
+
+def address_of(content: bytes, kind: str = "image/png") -> str:
+    """An address that holds all of a file."""
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def _of_kind(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""

@@ -1,0 +1,394 @@
+"""A run in the browser: what a tab does, and what is refused."""
+
+import importlib.util
+import io
+import socket
+import struct
+import zlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import soundfile
+import torch
+from PIL import Image
+
+pytest.importorskip("nicegui", reason="the page needs NiceGUI: pip install -e '.[explore]'")
+
+from kinds import CODES, SHAPE, example, picture_tokenizer, speech_tokenizer
+from runs import said, tiny, with_quantizer, write_pictures
+from servers import explored
+from sqvae.cli import main
+from sqvae.data import Preprocessing
+from sqvae.data.speech import FEATURES
+from sqvae.experiment import Tokenizer, new_model, see, train
+from sqvae.explore import explorer_of, free_socket
+from sqvae.explore.codebook import use_in_words
+from sqvae.explore.drawings import code_map, picture
+from sqvae.explore.kinds import Example
+from sqvae.explore.session import Session
+from sqvae.explore.uploads import LONGEST, MOST_PIXELS, RefusedError, picture_from, sound_from
+
+GREY = Preprocessing(size=8, channels=1)
+
+
+def png(image: Image.Image) -> bytes:
+    file = io.BytesIO()
+    image.save(file, "png")
+    return file.getvalue()
+
+
+def png_of_zeros(width: int, height: int) -> bytes:
+    """A whole PNG of any size, grey, that takes little memory to make: rows of zeros pack a thousandfold."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    packer, packed = zlib.compressobj(9), []
+    for _ in range(height):
+        packed.append(packer.compress(bytes(width + 1)))
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    body = b"".join([*packed, packer.flush()])
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
+
+
+def wav(samples, rate=16_000) -> bytes:
+    file = io.BytesIO()
+    soundfile.write(file, samples, rate, format="WAV", subtype="FLOAT")
+    return file.getvalue()
+
+
+def session_of(kind: str) -> Session:
+    tokenizer = speech_tokenizer() if kind == "speech" else picture_tokenizer(kind)
+    session = Session(explorer_of("nowhere", tokenizer))
+    session.show(Example(example(kind), "mine"))
+    return session
+
+
+@pytest.fixture(params=[*SHAPE, "speech"])
+def session(request):
+    return session_of(request.param)
+
+
+class TestSession:
+    def test_a_code_is_chosen_changed_and_changed_back(self, session):
+        before = session.seen
+        session.select(2)
+        assert session.code == int(before.codes.flatten()[2])
+        other = (session.code + 5) % CODES
+        session.replace(other)
+        assert session.code == other
+        assert session.changes == 1
+        assert not session.seen.reconstruction.equal(before.reconstruction)
+        session.undo()
+        assert session.changes == 0
+        assert session.seen.reconstruction.equal(before.reconstruction)
+        assert not session.can_undo
+
+    def test_all_places_of_a_code_can_be_changed_at_once_and_reset(self, session):
+        own = session.codes
+        session.select(0)
+        code = session.code
+        places = int((own == code).sum())
+        session.replace((code + 1) % CODES, everywhere=True)
+        assert session.changes == places
+        assert not (session.codes == code).any()
+        session.reset()
+        assert session.codes.equal(own)
+        session.undo()
+        assert session.changes == places
+
+    def test_what_is_not_there_is_refused(self, session):
+        with pytest.raises(ValueError, match="choose a place"):
+            session.replace(1)
+        with pytest.raises(ValueError, match="no place 1000"):
+            session.select(1000)
+        session.select(0)
+        with pytest.raises(ValueError, match="no code 16: they are 0 to 15"):
+            session.replace(CODES)
+        session.replace(session.code)
+        assert not session.can_undo  # nothing was changed
+
+    def test_the_cost_is_said(self, session):
+        number = session.codes.numel()
+        assert session.cost().startswith(f"{number} codes of log2(16) = 4 bits: {4 * number} bits, ")
+
+    def test_other_codes_are_offered(self, session):
+        session.select(1)
+        kind, near = session.explorer.kind, session.explorer.nearest(session.code, 8)
+        assert len(near) == 8
+        assert session.code not in dict(near)
+        codes = torch.tensor([code for code, _ in near])
+        drawn = kind.tried(session.codes, 1, codes)
+        assert (kind.alone(codes) if drawn is None else drawn).shape[:2] == (8, 3)
+
+    def test_a_place_belongs_to_a_part_of_the_picture(self, session):
+        kind, shown = session.explorer.kind, session.seen.original
+        boxes = [kind.box(session.codes, place) for place in range(session.codes.numel())]
+        assert (boxes[0].left, boxes[0].top) == (0, 0)
+        assert boxes[-1].left + boxes[-1].width == pytest.approx(shown.shape[2], abs=1)
+        assert boxes[-1].top + boxes[-1].height == shown.shape[1]
+
+
+def test_tabs_don_t_know_of_each_other():
+    explorer = explorer_of("nowhere", picture_tokenizer("pictures"))
+    one, other = Session(explorer), Session(explorer)
+    for session in (one, other):
+        session.show(Example(example("pictures"), "mine"))
+        session.select(0)
+    one.replace((one.code + 1) % CODES)
+    assert (one.changes, other.changes) == (1, 0)
+
+
+def test_another_voice_speaks_the_same_codes():
+    session = session_of("speech")
+    before = session.seen
+    session.spoken("ben")
+    assert session.codes.equal(before.codes)
+    assert not session.seen.reconstruction.equal(before.reconstruction)
+    assert session.explorer.kind.sound(session.example, session.codes).startswith("data:audio/wav;base64,")
+
+
+def test_between_two_pictures():
+    session = session_of("pictures")
+    end = Example(example("pictures", 1), "other")
+    shown = session.explorer.kind.between(session.example, end, 5)
+    assert len(shown) == 5
+    assert shown[0].equal(session.seen.reconstruction)
+    assert shown[-1].equal(see(session.explorer.tokenizer, end.data).reconstruction)
+
+
+class TestDrawings:
+    def test_each_cell_says_where_it_is_and_which_code_it_has(self):
+        session = session_of("pictures")
+        session.select(3)
+        kind, codes = session.explorer.kind, session.codes
+        names = [kind.place_name(codes, place) for place in range(8)]
+        drawn = code_map(codes, codes, 4, session.explorer.colours, names, 3)
+        assert drawn.count('role="gridcell"') == 8
+        assert f'aria-label="row 1, column 4: code {session.code}"' in drawn
+        assert drawn.count('aria-selected="true"') == 1
+        assert "<circle" not in drawn
+        changed = codes.clone()
+        changed[0, 0] = (changed[0, 0] + 1) % CODES
+        assert code_map(changed, codes, 4, session.explorer.colours, names, 3).count("<circle") == 1
+
+    def test_names_are_words_whatever_they_hold(self):
+        drawn = picture(torch.zeros(3, 4, 4, dtype=torch.uint8), '"><script>alert(1)</script>')
+        assert "<script" not in drawn
+        assert "&lt;script&gt;" in drawn
+
+    def test_dead_codes_are_named(self):
+        counts = torch.ones(40, dtype=torch.int64)
+        assert use_in_words(counts) == "Perplexity 40.0 of 40. All 40 codes are used."
+        counts[3:30] = 0
+        assert "27 codes never used (dead): 3, 4, 5," in use_in_words(counts)
+        assert "and 7 more" in use_in_words(counts)
+
+
+class TestUploads:
+    def test_a_picture_is_brought_to_the_model_s_shape(self):
+        given = Image.fromarray(np.full((20, 30, 3), 200, dtype=np.uint8))
+        shown = picture_from(png(given), GREY)
+        assert (shown.dtype, shown.shape) == (torch.uint8, (1, 8, 8))
+        assert (shown.int() - 200).abs().max() <= 1
+
+    @pytest.mark.parametrize(
+        ("content", "reason"),
+        [
+            (b"just some words\n" * 100, "not a picture"),
+            (b"", "the file is empty"),
+            (png(Image.new("L", (64, 64)))[:60], "."),
+            (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "not a picture"),
+        ],
+    )
+    def test_what_is_no_picture_is_refused(self, content, reason):
+        with pytest.raises(RefusedError, match=reason):
+            picture_from(content, GREY)
+
+    @pytest.mark.parametrize("size", [(10_000, 10_000), (60_000, 1_000), (200_000, 100_000)])
+    def test_large_dimensions_are_refused_by_the_header(self, size):
+        """Only the header is there: whoever tried to decode it would fail for another reason."""
+        bomb = png_of_zeros(1, 1)
+        bomb = bomb[:16] + struct.pack(">II", *size) + bomb[24:]
+        bomb = bomb[:29] + struct.pack(">I", zlib.crc32(bomb[12:29])) + bomb[33:]
+        with pytest.raises(RefusedError, match=f"{MOST_PIXELS:,}"):
+            picture_from(bomb, GREY)
+
+    def test_a_recording_is_cut_at_its_length(self):
+        features = FEATURES["zerospeech"]
+        frames, longer = sound_from(wav(0.1 * np.random.default_rng(0).standard_normal(16_000)), features)
+        assert (frames.shape, longer) == ((101, 80), False)
+        frames, longer = sound_from(wav(np.zeros((LONGEST + 5) * 16_000)), features)
+        assert (len(frames), longer) == (100 * LONGEST + 1, True)
+
+    @pytest.mark.parametrize("content", [b"just some words\n" * 100, b"", wav(np.zeros(10)), wav([np.nan] * 9000)])
+    def test_what_is_no_recording_is_refused(self, content):
+        with pytest.raises(RefusedError):
+            sound_from(content, FEATURES["zerospeech"])
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    root = tmp_path_factory.mktemp("explored")
+    train(tiny(write_pictures(root / "pictures.npy"), epochs=1), root / "run", announce=lambda text: None)
+    return root / "run"
+
+
+@pytest.fixture(scope="module")
+def server(run):
+    with explored(run) as found:
+        yield found
+
+
+class TestServer:
+    def test_it_shows_the_page_with_a_held_out_picture(self, server):
+        status, page, headers = server.ask("GET", "/")
+        assert status == 200
+        assert "held-out picture 1 of" in page
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+
+    def test_a_picture_is_taken(self, server):
+        content = png(Image.new("L", (30, 20), 99))
+        status, text, _ = server.ask("POST", server.upload_address(), content, x_name="mine.png")
+        assert (status, text) == (200, "mine.png: here it is")
+
+    @pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", ""])
+    def test_another_host_is_refused(self, server, host):
+        """A name that an attacker makes mean this machine comes with every request of its page."""
+        status, text, _ = server.ask("GET", "/", host=host.format(port=server.port))
+        assert status == 403
+        assert text.startswith(f"403: this server answers to {server.address} only")
+
+    @pytest.mark.parametrize(
+        "origin", ["http://evil.example", "null", "https://127.0.0.1:{port}", "http://127.0.0.1:1"]
+    )
+    def test_another_origin_is_refused(self, server, origin):
+        address = server.upload_address()
+        origin = origin.format(port=server.port)
+        status, text, _ = server.ask("POST", address, png(Image.new("L", (8, 8))), origin=origin)
+        assert status == 403
+        assert repr(origin) in text
+        assert server.ask("POST", address, png(Image.new("L", (8, 8))), origin=server.address)[0] == 200
+
+    def test_another_site_may_link_here_and_nothing_else(self, server):
+        site = {"sec-fetch-site": "cross-site"}
+        assert server.ask("GET", "/", **site, sec_fetch_mode="no-cors", sec_fetch_dest="image")[0] == 403
+        assert server.ask("GET", "/", **site, sec_fetch_mode="navigate", sec_fetch_dest="iframe")[0] == 403
+        assert server.ask("GET", "/", **site, sec_fetch_mode="navigate", sec_fetch_dest="document")[0] == 200
+
+    @pytest.mark.parametrize(("origin", "status"), [("http://evil.example", 403), ("http://127.0.0.1:{port}", 101)])
+    def test_web_sockets_of_another_origin_are_refused(self, server, origin, status):
+        lines = [
+            "GET /_nicegui_ws/socket.io/?EIO=4&transport=websocket HTTP/1.1",
+            f"Host: 127.0.0.1:{server.port}",
+            "Upgrade: websocket",
+            "Connection: Upgrade",
+            "Sec-WebSocket-Version: 13",
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+            f"Origin: {origin.format(port=server.port)}",
+        ]
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as wire:
+            wire.sendall("\r\n".join([*lines, "", ""]).encode())
+            assert wire.recv(4096).decode("latin-1").split()[1] == str(status)
+
+    @pytest.mark.parametrize("name", ["../../etc/passwd", "<img src=x onerror=alert(1)>.png", "a" * 5000, "%00%ff"])
+    def test_names_are_shown_and_used_for_nothing(self, server, name):
+        status, text, headers = server.ask("POST", server.upload_address(), b"root:x:0:0", x_name=name)
+        assert status == 422
+        assert "refused. not a picture" in text
+        assert len(text) < 300
+        assert headers["content-type"].startswith("text/plain")
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/../../../../etc/passwd",
+            "/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+            "/config.json",
+            "/run/log.jsonl",
+            "//etc/passwd",
+            "/_nicegui/static/../../../../../etc/passwd",
+            "/upload/nobody/first",
+            "/docs",
+            "/openapi.json",
+        ],
+    )
+    def test_no_address_leads_to_files(self, server, path):
+        status, text, _ = server.ask("GET", path)
+        assert status in (404, 405)
+        assert "root:" not in text
+        assert "quantizer" not in text
+
+    def test_an_unknown_tab_gets_no_file_in(self, server):
+        assert server.ask("POST", "/upload/00000000-0000-0000-0000-000000000000/first", b"x")[0] == 404
+
+    def test_memory_is_bounded_whatever_comes(self, server):
+        address, before = server.upload_address(), server.most_memory()
+        bomb = png_of_zeros(10_000, 10_000)
+        assert len(bomb) < 2**20
+        status, text, _ = server.ask("POST", address, bomb, x_name="bomb.png")
+        assert status == 422
+        assert "10,000 x 10,000 pixels" in text
+
+        status, text, _ = server.ask("POST", address, None, content_length=str(2**40))
+        assert status == 413
+        assert "a file may have 32 MB" in text
+
+        endless = (bytes(2**20) for _ in range(300))  # of a length that nobody says
+        assert server.ask("POST", address, endless)[0] == 413
+        assert server.most_memory() - before < 150 * 2**20
+        assert server.ask("GET", "/")[0] == 200
+
+
+class TestCommand:
+    def test_a_model_without_codes_is_refused(self, tmp_path, capsys):
+        experiment = with_quantizer(tiny(write_pictures(tmp_path / "pictures.npy"), epochs=1), "gaussian-latent")
+        train(experiment, tmp_path / "run", announce=lambda text: None)
+        assert main(["explore", str(tmp_path / "run"), "--no-open"]) == 1
+        assert "has a continuous latent, and no codes to explore: see `sqvae inspect" in said(capsys)
+
+    def test_a_port_that_is_taken(self, capsys):
+        with free_socket(None) as taken:
+            port = taken.getsockname()[1]
+            with pytest.raises(OSError, match=f"no free port at {port}: .* choose another with --port"):
+                free_socket(port)
+            with free_socket(None) as other:
+                assert other.getsockname()[1] != port
+
+    def test_without_the_framework_it_says_what_to_install(self, monkeypatch, capsys):
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+        assert main(["explore", "nowhere"]) == 1
+        assert "pip install -e '.[explore]'" in said(capsys)
+
+    def test_a_run_whose_data_is_not_here_invites(self, tmp_path):
+        tokenizer = picture_tokenizer("pictures")
+        explorer = explorer_of(tmp_path, tokenizer, missing="it was moved")
+        assert explorer.held_out is None
+        assert explorer.counts is None
+        assert explorer.curves == []
+        assert explorer.use_in_words(3) == "How often it is used on held-out data is not known."
+
+
+def test_use_is_counted_where_none_is_recorded(tmp_path):
+    class Two:
+        def __len__(self):
+            return 2
+
+        def take(self, indices):
+            return torch.stack([example("pictures", seed) for seed in indices])
+
+    explorer = explorer_of(tmp_path, picture_tokenizer("pictures"), held_out=Two())
+    assert int(explorer.counts.sum()) == 2 * 8
+    assert explorer.counted_on == "2 held-out pictures"
+
+
+def test_a_model_of_one_code_has_nothing_to_offer():
+    experiment = picture_tokenizer("pictures").experiment
+    single = replace(experiment, quantizer=replace(experiment.quantizer, codebook_size=1))
+    session = Session(explorer_of("nowhere", Tokenizer(new_model(single).eval(), single, "")))
+    session.show(Example(example("pictures"), "mine"))
+    session.select(0)
+    assert session.explorer.nearest(0, 8) == []
+    assert session.cost().startswith("8 codes of log2(1) = 0 bits")
