@@ -8,7 +8,7 @@ SQVAE := $(BIN)/sqvae
 RUN := demo/run
 JOBS ?= 2
 
-.PHONY: demo demo-docs results results-docs test check benchmark format clean
+.PHONY: demo demo-docs docs results results-docs test check benchmark format clean
 
 # Train on real digits, measure, turn the test pictures into codes and back, and say what came of it.
 demo: $(INSTALLED)
@@ -25,6 +25,10 @@ demo-docs: demo
 	cp $(RUN)/results-test.md docs/demo/results.md
 	cp $(RUN)/results-test.png $(RUN)/results-test.json $(RUN)/curves.png docs/demo/
 
+# The documentation as a site, in docs/_build/html.
+docs: $(INSTALLED)
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
 # All runs that docs/results.md shows: more than a day on two cores, and goes on where it was interrupted.
 RESULTS := -o docs/results --runs runs/results --page docs/results.md
 results: $(INSTALLED)
@@ -37,6 +41,7 @@ results: $(INSTALLED)
 	$(SQVAE) reproduce table-2 figure-7 --data cifar10 $(RESULTS)
 	$(SQVAE) reproduce figure-10 --data cifar10 $(RESULTS)
 	$(SQVAE) reproduce generation $(RESULTS)
+	$(BIN)/python -m benchmarks.compression --runs runs/results --out docs/benchmarks-compression.md
 	$(SQVAE) reproduce table-4 figure-4 --data camvid $(RESULTS)
 	$(SQVAE) reproduce table-5 --only mnist $(RESULTS)
 	$(SQVAE) reproduce encoder-inputs $(RESULTS)
@@ -61,6 +66,7 @@ benchmark: $(INSTALLED)
 	$(BIN)/python -m benchmarks.training --out docs/benchmarks-training.md
 	$(BIN)/python -m benchmarks.speech --out docs/benchmarks-speech.md
 	$(BIN)/python -m benchmarks.sampling --out docs/benchmarks-sampling.md
+	$(BIN)/python -m benchmarks.exporting --out docs/benchmarks-export.md
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .

@@ -1,6 +1,9 @@
 """The command line."""
 
-import sqvae.cli.generative  # noqa: F401 - whose commands belong to the application
+import sqvae.cli.exploring
+import sqvae.cli.exporting
+import sqvae.cli.generative
+import sqvae.cli.reporting  # noqa: F401 - whose commands belong to the application, as do those of the others
 from sqvae.cli.app import main
 
 __all__ = ["main"]

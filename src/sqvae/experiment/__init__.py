@@ -1,11 +1,13 @@
 """Experiments: configurations, the models they describe, runs, and what comes of them."""
 
 from sqvae.experiment.assembly import build_model, build_quantizer, build_speech_model, features_of
+from sqvae.experiment.code_space import code_colours, code_positions
 from sqvae.experiment.codebook import (
     CodeAtlas,
     CodeDistances,
     code_atlas,
     code_distances,
+    decoded_alone,
     map_size,
     quantized_pictures,
     quantized_utterances,
@@ -25,7 +27,7 @@ from sqvae.experiment.evaluation import PictureTask, evaluate
 from sqvae.experiment.frechet import BASELINES, SETS, Makers, frechet_distances, sets_of
 from sqvae.experiment.generation import PLACE, Generator, load_generator, read_prior
 from sqvae.experiment.loading import kind_of, load
-from sqvae.experiment.manipulation import interpolated, neighbour_table, neighbours
+from sqvae.experiment.manipulation import interpolated, nearest_codes, neighbour_table, neighbours
 from sqvae.experiment.media import Medium, medium_of
 from sqvae.experiment.observation import Evaluation
 from sqvae.experiment.pictures import PreparedPictures, new_model, prepare_pictures
@@ -51,9 +53,21 @@ from sqvae.experiment.speech import PreparedSpeech, prepare_speech
 from sqvae.experiment.speech_abx import MODES, REPRESENTATIONS, abx_of, find_items
 from sqvae.experiment.speech_evaluation import SpeechTask, evaluate_speech
 from sqvae.experiment.speech_tokenizer import SpeechTokenizer, load_speech_tokenizer, untrained_speech_tokenizer
+from sqvae.experiment.speech_views import see_speech, see_units, spoken_alone
 from sqvae.experiment.sweep import Outcome, Sweep, SweepStoppedError
 from sqvae.experiment.tokenizer import Tokenizer, load_tokenizer
 from sqvae.experiment.units import UnitSpectra, unit_spectra
+from sqvae.experiment.views import (
+    Curve,
+    Seen,
+    drawn_alone,
+    drawn_at,
+    recorded_use,
+    see,
+    see_codes,
+    training_views,
+    use_of,
+)
 
 __all__ = [
     "BASELINES",
@@ -66,6 +80,7 @@ __all__ = [
     "CodeAtlas",
     "CodeDistances",
     "ConfigurationError",
+    "Curve",
     "DataSettings",
     "Evaluation",
     "Experiment",
@@ -86,6 +101,7 @@ __all__ = [
     "PriorSettings",
     "QuantizerSettings",
     "Record",
+    "Seen",
     "Sequel",
     "SpeechSettings",
     "SpeechTask",
@@ -100,7 +116,12 @@ __all__ = [
     "build_speech_model",
     "check_name",
     "code_atlas",
+    "code_colours",
     "code_distances",
+    "code_positions",
+    "decoded_alone",
+    "drawn_alone",
+    "drawn_at",
     "evaluate",
     "evaluate_speech",
     "features_of",
@@ -120,6 +141,7 @@ __all__ = [
     "map_size",
     "medium_of",
     "nearest",
+    "nearest_codes",
     "neighbour_table",
     "neighbours",
     "new_model",
@@ -133,10 +155,18 @@ __all__ = [
     "quantized_utterances",
     "read_experiment",
     "read_prior",
+    "recorded_use",
     "resume",
+    "see",
+    "see_codes",
+    "see_speech",
+    "see_units",
     "sets_of",
+    "spoken_alone",
     "train",
+    "training_views",
     "unit_spectra",
     "untrained_speech_tokenizer",
+    "use_of",
     "with_profile",
 ]

@@ -3,15 +3,17 @@
 import time
 from abc import ABC
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from sqvae import __version__
+from sqvae.experiment.card import model_card
 from sqvae.experiment.configuration import Experiment
+from sqvae.experiment.history import History, history_of, public_name
 from sqvae.experiment.observation import codebook_size_of
 from sqvae.experiment.settings import from_json, to_json
 from sqvae.training import (
@@ -49,6 +51,8 @@ class Pretrained(ABC):
     experiment: Experiment
     fingerprint: str
     """What codes of this model are marked with: equal only for equal weights."""
+    history: History = field(default_factory=History, repr=False)
+    """How it was trained, and what was measured of it, as far as that is known."""
 
     @property
     def codebook_size(self) -> int:
@@ -79,14 +83,22 @@ class Pretrained(ABC):
         device: torch.device = next(self.model.parameters()).device
         return device
 
-    def save_pretrained(self, folder: str | Path) -> None:
-        """Write configuration and weights to a folder, as hubs want them. Where the data lay is nobody's business."""
-        data = replace(self.experiment.data, source=Path(self.experiment.data.source).name)
-        config = describe(replace(self.experiment, data=data))
-        write_checkpoint(Path(folder), Checkpoint(config, self.model.state_dict()))
+    def save_pretrained(self, folder: str | Path, *, name: str | None = None) -> None:
+        """Write configuration, weights, what is known of their history, and a model card, as hubs want them.
+
+        Where the data lay is nobody's business, and is left out. What was in the folder is replaced.
+
+        Arguments:
+            name: what the card calls the model; the folder's name by default.
+        """
+        folder = Path(folder)
+        config = describe(self.experiment.moved(public_name(self.experiment.data.source)))
+        write_checkpoint(folder, Checkpoint(config, self.model.state_dict()))
+        self.history.save(folder)
+        (folder / "README.md").write_text(model_card(self, name or folder.resolve().name), encoding="utf-8")
 
     def push_to_hub(self, repository: str, *, private: bool = False, token: str | None = None, **commit: Any) -> str:
-        """Upload configuration and weights to the Hugging Face hub, and return the address.
+        """Upload what :meth:`save_pretrained` writes to the Hugging Face hub, and return the address.
 
         Arguments:
             repository: OWNER/NAME; it is created where there is none.
@@ -99,7 +111,7 @@ class Pretrained(ABC):
         hub = HfApi(token=token)
         repository = hub.create_repo(repository, private=private, exist_ok=True).repo_id
         with tempfile.TemporaryDirectory() as folder:
-            self.save_pretrained(Path(folder) / "model")
+            self.save_pretrained(Path(folder) / "model", name=repository)
             return str(hub.upload_folder(repo_id=repository, folder_path=Path(folder) / "model", **commit))
 
 
@@ -126,19 +138,38 @@ def experiment_from(config: Mapping[str, Any], where: str | Path) -> Experiment:
     return settings_from(Experiment, config, where)
 
 
-def read(name: str | Path, download: Mapping[str, Any]) -> tuple[Checkpoint, Experiment]:
+class Stored(NamedTuple):
+    """A model as it lies in a folder."""
+
+    checkpoint: Checkpoint
+    experiment: Experiment
+    folder: Path
+
+    def history(self, fingerprint: str) -> History:
+        """What is known of it beside its weights, which have this fingerprint."""
+        return history_of(self.folder, self.checkpoint.config, fingerprint, self.experiment.data.source)
+
+
+def read(name: str | Path, download: Mapping[str, Any]) -> Stored:
     """The checkpoint of a run (its best), of a folder, or of a model of the Hugging Face hub, and its experiment."""
-    return read_trained(Experiment, name, download)
+    checkpoint, folder = _read(name, download)
+    return Stored(checkpoint, experiment_from(checkpoint.config, name), folder)
 
 
 def read_trained(kind: type[Trained], name: str | Path, download: Mapping[str, Any]) -> tuple[Checkpoint, Trained]:
-    """The same of whatever is trained."""
+    """The checkpoint of whatever is trained, and its settings."""
+    checkpoint, _ = _read(name, download)
+    return checkpoint, settings_from(kind, checkpoint.config, name)
+
+
+def _read(name: str | Path, download: Mapping[str, Any]) -> tuple[Checkpoint, Path]:
     try:
-        checkpoint = read_checkpoint(_find(name, download))
+        folder = _find(name, download)
+        return read_checkpoint(folder), folder
     except CheckpointError:  # a run in progress may just be replacing it
         time.sleep(0.2)
-        checkpoint = read_checkpoint(_find(name, download))
-    return checkpoint, settings_from(kind, checkpoint.config, name)
+        folder = _find(name, download)
+        return read_checkpoint(folder), folder
 
 
 def read_settings(name: str | Path, download: Mapping[str, Any]) -> Experiment:
@@ -146,7 +177,7 @@ def read_settings(name: str | Path, download: Mapping[str, Any]) -> Experiment:
     try:
         return experiment_from(read_json(_find(name, download) / "config.json"), name)
     except CheckpointError:
-        return read(name, download)[1]  # which waits for a run in progress, and says what is wrong
+        return read(name, download).experiment  # which waits for a run in progress, and says what is wrong
 
 
 def with_weights(

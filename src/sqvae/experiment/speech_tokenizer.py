@@ -183,12 +183,13 @@ def load_speech_tokenizer(
     name: str | Path, *, device: str | torch.device | None = None, **download: Any
 ) -> SpeechTokenizer:
     """A tokenizer of speech: see :func:`sqvae.load`."""
-    checkpoint, experiment = read(name, download)
+    stored = read(name, download)
+    experiment = stored.experiment
     if experiment.data.kind != "speech":
         raise CheckpointError(f"{name} is a model of {experiment.data.kind}, and not of speech")
     model = build_speech_model(experiment)
-    model, mark = with_weights(model, checkpoint, name, device)
-    return SpeechTokenizer(model, experiment, mark)
+    model, mark = with_weights(model, stored.checkpoint, name, device)
+    return SpeechTokenizer(model, experiment, mark, stored.history(mark))
 
 
 def untrained_speech_tokenizer(experiment: Experiment) -> SpeechTokenizer:

@@ -104,9 +104,10 @@ class Tokenizer(Pretrained):
 
 def load_tokenizer(name: str | Path, *, device: str | torch.device | None = None, **download: Any) -> Tokenizer:
     """A tokenizer of pictures, label maps or grey levels: see :func:`sqvae.load`."""
-    checkpoint, experiment = read(name, download)
+    stored = read(name, download)
+    experiment = stored.experiment
     if experiment.data.kind == "speech":
         raise CheckpointError(f"{name} is a model of speech, and not of pictures")
     model = build_model(experiment, experiment.data.preprocessing.shape)
-    model, mark = with_weights(model, checkpoint, name, device)
-    return Tokenizer(model, experiment, mark)
+    model, mark = with_weights(model, stored.checkpoint, name, device)
+    return Tokenizer(model, experiment, mark, stored.history(mark))

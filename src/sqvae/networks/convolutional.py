@@ -158,7 +158,7 @@ def to_vector(
     train at Adam's usual rate: a step moves each of n weights by as much, and the vector by n times that.
 
     Arguments:
-        encoder: pictures to maps, (batch, C, H, W) to (batch, *map_shape).
+        encoder: pictures to maps, (batch, C, H, W) to ``(batch, *map_shape)``.
         map_shape: (channels, h, w). A linear layer is made for one size of pictures.
         dim: of the vector.
         log_variance: return (z, log_variance), the latter from a second linear layer that begins as 0: with unit
@@ -174,7 +174,7 @@ def from_vector(decoder: nn.Module, map_shape: tuple[int, int, int], dim: int) -
     codes make.
 
     Arguments:
-        decoder: maps to pictures, (batch, *map_shape) to (batch, C, H, W).
+        decoder: maps to pictures, ``(batch, *map_shape)`` to (batch, C, H, W).
         map_shape: (channels, h, w).
         dim: of the vector.
     """

@@ -22,7 +22,7 @@ class Condition:
     classes: Tensor | None = None
     """(batch,): the class of each example."""
     codes: Tensor | None = None
-    """(batch, *coarse shape): the codes of the level above, each of which covers an equal block of positions."""
+    """``(batch, *coarse_shape)``: the codes of the level above, each of which covers an equal block of positions."""
 
     def to(self, device: torch.device) -> "Condition":
         """The same on another device."""

@@ -17,7 +17,7 @@ class CodeBatch:
     """Examples of codes, with what belongs to them."""
 
     codes: Tensor
-    """(batch, *shape): beyond an example's length, any codes."""
+    """``(batch, *shape)``: beyond an example's length, any codes."""
     lengths: Tensor | None = None
     """(batch,): how many codes of a sequence are each example's own; None: all. What lies beyond makes no difference,
     but for the codes of a level above: an example's last ones see a little of how those are padded."""

@@ -34,7 +34,7 @@ def squared_distance_factors(z: Tensor, codebook: Tensor, precision: Tensor) -> 
 
 
 def likeliest(
-    queries: Tensor, keys: Tensor, exact: Callable[[Tensor], tuple[Tensor, Tensor]]
+    queries: Tensor, keys: Tensor, exact: Callable[[Tensor | slice], tuple[Tensor, Tensor]]
 ) -> Tensor:  # (N, F), (K, F) -> (N,)
     r"""The key with the largest product for each query, as exact arithmetic finds it.
 
@@ -43,10 +43,10 @@ def likeliest(
     much, it is the best; the few other queries are looked at again with more digits.
 
     Arguments:
-        exact: gives the factors of some queries, by their indices, in the widest type.
+        exact: gives the factors of some queries, by their indices or all, in the widest type.
     """
     if torch.compiler.is_compiling():  # a graph for any size can't hold a loop whose length depends on it
-        queries, keys = exact(torch.arange(queries.shape[0], device=queries.device))
+        queries, keys = exact(slice(None))
         return (queries @ keys.T).argmax(-1)
     codes = torch.empty(len(queries), dtype=torch.int64, device=queries.device)
     sure = torch.empty(len(queries), dtype=torch.bool, device=queries.device)

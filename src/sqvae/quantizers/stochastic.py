@@ -102,7 +102,7 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
 
     @torch.no_grad()
     def _likeliest(self, z: Tensor, scale: Tensor) -> Tensor:  # (N, d) -> (N,)
-        def exact(some: Tensor) -> tuple[Tensor, Tensor]:
+        def exact(some: Tensor | slice) -> tuple[Tensor, Tensor]:
             shared = scale.ndim == 0 or scale.shape[0] == 1
             return self._exact_factors(z[some], scale if shared else scale[some])
 
