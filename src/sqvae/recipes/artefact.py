@@ -242,7 +242,7 @@ def _setting(results: Results) -> str:
         }
     )
     threads = sorted({record.machine["threads"] for record in records})
-    missing = f"; {results.missing} more are not finished" if results.missing else ""
+    missing = f"; {results.missing} more not finished" if results.missing else ""
     priors = f", priors of {len(results.sequels)} of them" if results.sequels else ""
     return (
         f"{len(records)} runs{priors}{missing}. {hours:.1f} hours of training in all on {', '.join(machines)}, "

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from sqvae.experiment import Experiment, PriorSettings, Sequel, prior_plan
 from sqvae.recipes.artefact import Artefact, Content, Results, resized
+from sqvae.recipes.priors import about_priors
 from sqvae.recipes.scales import Scale
 from sqvae.recipes.side_by_side import side_by_side
 from sqvae.recipes.vision import celeba_hq
@@ -50,7 +51,7 @@ def _sequel(scale: Scale) -> Sequel:
 def _content(results: Results) -> Content:
     caption = "Figure 10. Some pictures of the test set, and below them their reconstructions."
     drawings = {"": (side_by_side(results, [METHOD]), caption)}
-    tables = []
+    tables, notes = [], []
     if results.sequels:
         second = results.second_stage
         drawings["-samples"] = (
@@ -59,8 +60,9 @@ def _content(results: Results) -> Content:
         )
         measures = sorted({name for record in second.records for name in record.measures})
         rows = [[name, mean_and_deviation(second.values(name))] for name in measures]
+        notes = about_priors(second)
         tables.append(Table("Samples of two levels: the fine codes given the coarse ones", ["what", "value"], rows))
-    return Content(tables=tables, drawings=drawings)
+    return Content(tables=tables, drawings=drawings, notes=notes)
 
 
 FIGURE_10 = Artefact(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from sqvae.experiment import Experiment, PriorSettings, Sequel, prior_plan
 from sqvae.recipes.artefact import Artefact, Content, Results, resized
 from sqvae.recipes.methods import METHODS
+from sqvae.recipes.priors import about_priors
 from sqvae.recipes.scales import Scale
 from sqvae.recipes.side_by_side import side_by_side
 from sqvae.recipes.vision import mnist
@@ -57,6 +58,7 @@ def _content(results: Results) -> Content:
         ],
         drawings={"": (side_by_side(second, present), caption)},
         claims=[claim for method in present for claim in _claims(second, method)],
+        notes=about_priors(second),
     )
 
 

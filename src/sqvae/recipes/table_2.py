@@ -7,6 +7,7 @@ from dataclasses import replace
 from sqvae.experiment import BASELINES, Experiment, PriorSettings, Sequel, prior_plan
 from sqvae.recipes.artefact import Artefact, Content, Results, resized
 from sqvae.recipes.methods import METHODS
+from sqvae.recipes.priors import about_priors
 from sqvae.recipes.scales import Scale
 from sqvae.recipes.side_by_side import side_by_side
 from sqvae.recipes.vision import celeba
@@ -76,7 +77,7 @@ def _table(results: Results) -> Content:
         tables.append(_distances(results.second_stage))
         if on_celeba:
             tables.append(_paper_distances(_present(results)))
-        notes += _about_priors(results.second_stage)
+        notes += about_priors(results.second_stage)
     return Content(tables=tables, claims=_claims(results), notes=notes)
 
 
@@ -105,23 +106,6 @@ def _column(kind: str, name: str) -> str:
 def _paper_distances(methods: Sequence[str]) -> Table:
     rows = [[METHODS[method].label, *PAPER_DISTANCES[method]] for method in methods if method in PAPER_DISTANCES]
     return Table("The paper's, of all test pictures", ["model", *DISTANCES.values()], rows)
-
-
-def _about_priors(results: Results) -> list[str]:
-    sequel = results.records[0].sequel or {}
-    return [
-        f"Samples are of a {sequel['prior']['name']} over each model's codes, trained for "
-        f"{sequel['training']['epochs']} epochs each; the paper trains priors to the same likelihood. "
-        f"samples-histogram and samples-uniform draw codes one by one. A VAE's samples are of its normal distribution.",
-        *(
-            [
-                "So few pictures make covariances of Inception's 2,048 features singular, and distances too large: "
-                "they are to be compared with each other, and not with those of all pictures."
-            ]
-            if (sequel["pictures"] or ENOUGH) < ENOUGH
-            else []
-        ),
-    ]
 
 
 def _claims(results: Results) -> list[Claim]:
@@ -156,11 +140,8 @@ def _pictures(results: Results) -> Content:
 def _samples(results: Results) -> Content:
     second = results.second_stage
     caption = "Figure 7. Some pictures of the test set, and samples of each model with its prior."
-    return Content(drawings={"": (side_by_side(second, _present(second)), caption)}, notes=_about_priors(second))
+    return Content(drawings={"": (side_by_side(second, _present(second)), caption)}, notes=about_priors(second))
 
-
-ENOUGH = 2_049
-"""Pictures for covariances of Inception's features that are not singular."""
 
 SHORT_EPOCHS = 10
 """Of a prior in a short run,"""
