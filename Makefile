@@ -8,7 +8,7 @@ SQVAE := $(BIN)/sqvae
 RUN := demo/run
 JOBS ?= 2
 
-.PHONY: demo demo-docs docs results results-docs test check benchmark format clean
+.PHONY: demo demo-docs docs dropin-docs results results-docs test check benchmark format clean
 
 # Train on real digits, measure, turn the test pictures into codes and back, and say what came of it.
 demo: $(INSTALLED)
@@ -27,7 +27,12 @@ demo-docs: demo
 
 # The documentation as a site, in docs/_build/html.
 docs: $(INSTALLED)
-	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+
+# The tables of the guide for users of other quantizers: a few minutes.
+dropin-docs: $(INSTALLED)
+	$(BIN)/python examples/dropin_vector_quantize.py --out docs/dropin-vector-quantize.md
+	$(BIN)/python examples/dropin_diffusers.py --out docs/dropin-diffusers.md
 
 # All runs that docs/results.md shows: more than a day on two cores, and goes on where it was interrupted.
 RESULTS := -o docs/results --runs runs/results --page docs/results.md
@@ -79,4 +84,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) demo docs/_build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.side_by_side import Result, arguments, milliseconds, report
+from sqvae.experiment import load_tokenizer
 
 LIMIT = 0.5
 """Seconds that an answer may take."""
@@ -94,7 +95,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         met = middle <= LIMIT
         row = Result(what, milliseconds(middle), milliseconds(longest), f"{longest / middle:.2f}", "<= 500 ms", met)
         results.append(row)
-    setting = f"First the median of {rounds} answers in headless Chromium, then the longest. The run: {options.run}."
+    tokenizer = load_tokenizer(options.run)
+    _, height, width = tokenizer.shape
+    setting = (
+        f"First the median of {rounds} answers in headless Chromium, then the longest. The run: "
+        f"{tokenizer.experiment.recipe}, {height}x{width}, K = {tokenizer.codebook_size}."
+    )
     report("Benchmarks of the page", setting, results, options.out, by="python -m benchmarks.exploring")
     return 0
 

@@ -1,7 +1,6 @@
 """The package from outside: what a person types, reads and runs."""
 
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -30,81 +29,6 @@ def test_every_public_name_is_there_and_documented():
 
 
 README = (ROOT / "README.md").read_text()
-
-
-def shell_lines() -> list[str]:
-    blocks = re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
-    lines = [line.split("#")[0].strip() for block in blocks for line in block.splitlines()]
-    return [line for line in lines if line.startswith("sqvae")]
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    """A folder with pictures, after the README's commands were typed there in their order; but training is cut short,
-    and the model made small."""
-    import numpy as np
-    from PIL import Image
-
-    from sqvae.cli import main
-    from sqvae.data.speech import write_audio
-
-    place = tmp_path_factory.mktemp("readme")
-    (place / "photos").mkdir()
-    random = np.random.default_rng(0)
-    for number in range(20):
-        noise = random.integers(0, 255, (70 + number, 80, 3), dtype=np.uint8)
-        Image.fromarray(noise).save(place / "photos" / f"{number}.png")
-    (place / "maps").mkdir()
-    for number in range(20):
-        labels = np.zeros((32, 32), np.uint8)
-        labels[number:], labels[:8, number:] = 1, 2
-        Image.fromarray(labels).save(place / "maps" / f"{number}.png")
-    for number in range(12):
-        file = place / "recordings" / ("ben", "anna")[number % 2] / f"{number}.wav"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_audio(file, 0.1 * random.standard_normal(12_000), 16_000)
-    small = ["--set", "quantizer.dim=4", "--set", "training.passes_per_epoch=2", "--epochs", "1"]
-    of_speech = ["--set", "speech.channels=8", "--set", "speech.segments_per_epoch=104"]
-    small_prior = ["--set", "prior.channels=8", "--set", "prior.layers=1", "--set", "training.passes_per_epoch=1"]
-    small_prior += ["--epochs", "1"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(place)
-        for line in shell_lines():
-            command = shlex.split(line)[1:]
-            cut = small if command[0] == "train" and "--dry-run" not in command else []
-            cut = [*cut, *of_speech] if cut and "recordings" in command else cut
-            cut = small_prior if command[0] == "train-prior" else cut
-            cut = ["--dry-run"] if command[0] == "reproduce" else cut  # another test carries it out
-            assert main([*command, *cut]) == 0, command
-    return place
-
-
-def test_the_readme_s_commands_lead_to_decoded_pictures(place):
-    used = {shlex.split(line)[1] for line in shell_lines()}
-    of_models = {"train", "resume", "inspect", "evaluate", "encode", "decode", "reconstruct", "reproduce"}
-    assert used == {*of_models, "train-prior", "sample", "compress", "decompress"}
-    for folder in ("decoded", "rebuilt", "restored"):
-        assert len(list((place / folder).rglob("*.png"))) == 20
-    assert len(list((place / "spoken").rglob("*.wav"))) == 12
-
-
-def test_the_readme_s_examples_run(place, monkeypatch):
-    """After its commands, whose model one of the examples loads."""
-    monkeypatch.chdir(place)
-    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert len(blocks) == 6
-    names: dict[str, object] = {}
-    listed = re.findall(r'`"([a-z0-9-]+)"`', README)
-    assert set(sqvae.QUANTIZERS) - set(listed) == {"gaussian-2", "gaussian-3"}
-    for block in blocks:
-        exec(block, names)
-    assert names["tokenizer"].decode(names["batch"]).shape == (20, 3, 64, 64)
-    assert Path("my-model/model.safetensors").exists()
-    assert names["codes"].shape == (32, 7, 7)
-    assert names["again"].shape == names["digits"].shape
-    assert names["quantizer"].codebook.grad is not None
-    assert len(names["sound"]) == 160 * (len(names["frames"][0]) - 1)
-    assert names["segmenter"].quantizer.codebook.grad is not None
 
 
 def test_the_readme_s_settings_exist():
