@@ -8,7 +8,7 @@ SQVAE := $(BIN)/sqvae
 RUN := demo/run
 JOBS ?= 2
 
-.PHONY: demo demo-docs docs dropin-docs results results-docs test check benchmark format clean
+.PHONY: demo demo-docs docs dropin-docs results results-docs test test-slow check benchmark format clean
 
 # Train on real digits, measure, turn the test pictures into codes and back, and say what came of it.
 demo: $(INSTALLED)
@@ -58,7 +58,11 @@ results-docs: $(INSTALLED)
 	$(SQVAE) reproduce --no-run $(RESULTS)
 
 test: check
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile -m "not slow"
+
+# The few tests that take long: real compilers, large files, real kills of many processes.
+test-slow: $(INSTALLED)
+	$(BIN)/python -m pytest -m slow
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -331,7 +331,7 @@ def test_a_failure_that_we_did_not_expect_keeps_its_traceback(monkeypatch):
         main(["inspect", "x"])
 
 
-@pytest.mark.parametrize("quantizer", ["gaussian-4", "vq-ema"])
+@pytest.mark.parametrize("quantizer", ["gaussian-4", pytest.param("vq-ema", marks=pytest.mark.slow)])
 def test_several_processes_by_one_flag(quantizer, pictures):
     """Two processes train one run as one process would, and resume it; its files are those of any other run."""
     settings = [

@@ -142,7 +142,9 @@ except SweepStoppedError as stop:
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)]
+)
 def test_an_interrupted_sweep_saves_leaves_nobody_behind_and_goes_on(tmp_path, source, number):
     script = SCRIPT.format(tests=str(Path(__file__).parent), folder=str(tmp_path), source=str(source))
     process = subprocess.Popen([sys.executable, "-c", script])
