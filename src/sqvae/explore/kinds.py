@@ -94,10 +94,6 @@ class Kind(ABC):
         """What each of some codes would draw at a place, with what lies around it; None where that takes too long."""
         return None
 
-    def sound(self, example: Example, codes: Tensor) -> str:
-        """Of speech: an address that holds what codes sound like."""
-        raise NotImplementedError(f"a {self.noun} has no sound")
-
     @abstractmethod
     def columns(self, codes: Tensor) -> int:
         """How many codes stand in a row of the map."""
@@ -212,6 +208,7 @@ class SpeechKind(Kind):
         return spoken_alone(self.tokenizer, codes)
 
     def sound(self, example: Example, codes: Tensor) -> str:
+        """An address that holds what codes sound like."""
         frames = self.tokenizer.decode([codes], example.voice or self.voices[0], [len(example.data)])[0]
         samples = self.tokenizer.sound(frames).clamp(-1, 1).numpy()
         file = BytesIO()

@@ -4,6 +4,7 @@ import torch
 from nicegui import ui
 
 from sqvae.explore.drawings import address, code_map, picture, tile
+from sqvae.explore.kinds import SpeechKind
 from sqvae.explore.parts import Chosen, box, button, caption, complained, drop_zone, figure, heading, markup, text
 from sqvae.explore.session import Session
 from sqvae.reports.page import words
@@ -145,10 +146,11 @@ class Looking:
         await self.refresh()
 
     async def _listen(self) -> None:
-        if self.session.example is None:
+        kind = self.explorer.kind
+        if not isinstance(kind, SpeechKind) or self.session.example is None:
             return
         ui.notify("making sound of the codes...", position="top")
-        sound = await self.explorer.work(self.explorer.kind.sound, self.session.example, self.session.codes)
+        sound = await self.explorer.work(kind.sound, self.session.example, self.session.codes)
         self.heard.set_visibility(True)
         self.heard.set_content(f'<audio controls autoplay src="{sound}" aria-label="The codes as sound"></audio>')
 
