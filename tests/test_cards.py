@@ -99,6 +99,29 @@ def test_the_history_survives_being_saved_and_loaded_again(saved, run, tmp_path)
         assert (tmp_path / "my-squares" / name).read_bytes() == (saved / name).read_bytes(), name
 
 
+def test_what_else_lies_there_stays(run, tmp_path):
+    """A model is saved over another in a clone of its repository, beside a copy that a person has put aside."""
+    folder = tmp_path / "model"
+    kept = [folder / ".git" / "HEAD", folder / "LICENSE", tmp_path / "model.old" / "x", tmp_path / "model.new" / "x"]
+    load(run).save_pretrained(folder)
+    for path in kept:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("mine")
+    (folder / "config.json").write_text("to be replaced")
+    load(run).save_pretrained(folder)
+    assert [path.read_text() for path in kept] == ["mine"] * 4
+    assert load(folder).fingerprint == load(run).fingerprint
+    assert not list(folder.glob(".model-*"))
+
+
+def test_a_run_is_no_place_for_a_model(run):
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file()}
+    for folder in (run, run / "best"):
+        with pytest.raises(CheckpointError, match="is of a training run, and is left as it is"):
+            load(run).save_pretrained(folder)
+    assert before == {path: path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file()}
+
+
 def test_files_beside_the_checkpoint_leave_it_whole_and_damage_is_still_found(run, tmp_path):
     folder = tmp_path / "model"
     load(run).save_pretrained(folder)

@@ -1,11 +1,14 @@
 """A run in the browser: what a tab does, and what is refused."""
 
+import asyncio
 import importlib.util
 import io
 import socket
 import struct
+import time
 import zlib
 from dataclasses import replace
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -26,6 +29,7 @@ from sqvae.explore import explorer_of, free_socket
 from sqvae.explore.codebook import use_in_words
 from sqvae.explore.drawings import code_map, picture
 from sqvae.explore.kinds import Example
+from sqvae.explore.looking import Looking
 from sqvae.explore.session import Session
 from sqvae.explore.uploads import LONGEST, MOST_PIXELS, RefusedError, picture_from, sound_from
 
@@ -72,17 +76,17 @@ def session(request):
 
 class TestSession:
     def test_a_code_is_chosen_changed_and_changed_back(self, session):
-        before = session.seen
+        before = session.looked.seen
         session.select(2)
         assert session.code == int(before.codes.flatten()[2])
         other = (session.code + 5) % CODES
-        session.replace(other)
+        session.replace(other, session.selected)
         assert session.code == other
         assert session.changes == 1
-        assert not session.seen.reconstruction.equal(before.reconstruction)
+        assert not session.looked.seen.reconstruction.equal(before.reconstruction)
         session.undo()
         assert session.changes == 0
-        assert session.seen.reconstruction.equal(before.reconstruction)
+        assert session.looked.seen.reconstruction.equal(before.reconstruction)
         assert not session.can_undo
 
     def test_all_places_of_a_code_can_be_changed_at_once_and_reset(self, session):
@@ -90,7 +94,7 @@ class TestSession:
         session.select(0)
         code = session.code
         places = int((own == code).sum())
-        session.replace((code + 1) % CODES, everywhere=True)
+        session.replace((code + 1) % CODES, session.selected, everywhere=True)
         assert session.changes == places
         assert not (session.codes == code).any()
         session.reset()
@@ -100,13 +104,13 @@ class TestSession:
 
     def test_what_is_not_there_is_refused(self, session):
         with pytest.raises(ValueError, match="choose a place"):
-            session.replace(1)
+            session.replace(1, session.selected)
         with pytest.raises(ValueError, match="no place 1000"):
             session.select(1000)
         session.select(0)
         with pytest.raises(ValueError, match="no code 16: they are 0 to 15"):
-            session.replace(CODES)
-        session.replace(session.code)
+            session.replace(CODES, session.selected)
+        session.replace(session.code, session.selected)
         assert not session.can_undo  # nothing was changed
 
     def test_the_cost_is_said(self, session):
@@ -123,11 +127,101 @@ class TestSession:
         assert (kind.alone(codes) if drawn is None else drawn).shape[:2] == (8, 3)
 
     def test_a_place_belongs_to_a_part_of_the_picture(self, session):
-        kind, shown = session.explorer.kind, session.seen.original
+        kind, shown = session.explorer.kind, session.looked.seen.original
         boxes = [kind.box(session.codes, place) for place in range(session.codes.numel())]
         assert (boxes[0].left, boxes[0].top) == (0, 0)
         assert boxes[-1].left + boxes[-1].width == pytest.approx(shown.shape[2], abs=1)
         assert boxes[-1].top + boxes[-1].height == shown.shape[1]
+
+
+class Unseen(Looking):
+    """The part of the page that shows an example, with stand-ins for all that it shows."""
+
+    def __init__(self, session):
+        self.session, self.explorer = session, session.explorer
+        self._held_out, self._near, self._of_sound = 0, [], None
+        self.near = [MagicMock() for _ in range(8)]
+        self.everywhere = MagicMock(value=False)
+
+    def __getattr__(self, name):
+        setattr(self, name, MagicMock())
+        return getattr(self, name)
+
+
+class TestQuickClicks:
+    """What a person does next, before the one model has answered."""
+
+    def test_the_place_that_was_clicked_last_is_shown(self):
+        looking = Unseen(session_of("pictures"))
+
+        async def clicks():
+            await asyncio.gather(*(looking._select(place) for place in (0, 1, 3, 6)))
+
+        asyncio.run(clicks())
+        code = looking.session.code
+        assert looking.session.selected == 6
+        assert looking._near == [other for other, _ in looking.explorer.nearest(code, 8)]
+        (title,) = looking.title.set_content.call_args.args
+        assert f"Code {code}, " in title
+        (shown,) = looking.near[0].set_content.call_args.args
+        assert f"Put code {looking._near[0]} here" in shown
+
+    def test_a_code_is_put_where_it_was_asked_for(self):
+        looking, before = Unseen(session_of("pictures")), session_of("pictures").codes
+
+        async def clicks():
+            await looking._select(0)
+            busy = asyncio.ensure_future(looking.explorer.work(time.sleep, 0.2))
+            await asyncio.sleep(0.05)
+            put = asyncio.ensure_future(looking._replace((looking.session.code + 1) % CODES))
+            await asyncio.sleep(0.05)
+            await asyncio.gather(busy, put, looking._select(5))
+
+        asyncio.run(clicks())
+        changed = looking.session.codes != before
+        assert changed.flatten().nonzero().flatten().tolist() == [0]
+        assert looking.session.selected == 5
+
+    def test_a_shorter_recording_comes_while_the_last_place_is_drawn(self):
+        looking = Unseen(session_of("speech"))
+
+        async def clicks():
+            last = asyncio.ensure_future(looking._select(looking.session.codes.numel() - 1))
+            await looking.explorer.work(looking.session.show, Example(example("speech")[:8], "short"))
+            await asyncio.gather(last, looking.refresh())
+
+        asyncio.run(clicks())
+        assert looking.session.selected is None
+
+    def test_each_held_out_example_once(self):
+        looking, taken = Unseen(session_of("pictures")), []
+
+        def take(index):
+            taken.append(index)
+            return Example(example("pictures"), "held out")
+
+        looking.explorer = MagicMock(wraps=looking.explorer, example=take, kind=looking.explorer.kind)
+
+        async def clicks():
+            await asyncio.gather(looking.another(), looking.another())
+            await looking.another()
+
+        asyncio.run(clicks())
+        assert taken == [0, 1, 2]
+
+    def test_sound_of_other_codes_does_not_stay(self):
+        looking = Unseen(session_of("speech"))
+        asyncio.run(looking._listen())
+        looking.heard.set_visibility.assert_called_with(True)
+
+        async def change():
+            await looking._select(0)  # the same codes
+            looking.heard.set_visibility.assert_called_with(True)
+            await looking._replace((looking.session.code + 1) % CODES)
+
+        asyncio.run(change())
+        looking.heard.set_visibility.assert_called_with(False)
+        assert looking.heard.set_content.call_args.args == ("",)
 
 
 def test_tabs_don_t_know_of_each_other():
@@ -136,16 +230,16 @@ def test_tabs_don_t_know_of_each_other():
     for session in (one, other):
         session.show(Example(example("pictures"), "mine"))
         session.select(0)
-    one.replace((one.code + 1) % CODES)
+    one.replace((one.code + 1) % CODES, one.selected)
     assert (one.changes, other.changes) == (1, 0)
 
 
 def test_another_voice_speaks_the_same_codes():
     session = session_of("speech")
-    before = session.seen
+    before = session.looked.seen
     session.spoken("ben")
     assert session.codes.equal(before.codes)
-    assert not session.seen.reconstruction.equal(before.reconstruction)
+    assert not session.looked.seen.reconstruction.equal(before.reconstruction)
     assert session.explorer.kind.sound(session.example, session.codes).startswith("data:audio/wav;base64,")
 
 
@@ -154,7 +248,7 @@ def test_between_two_pictures():
     end = Example(example("pictures", 1), "other")
     shown = session.explorer.kind.between(session.example, end, 5)
     assert len(shown) == 5
-    assert shown[0].equal(session.seen.reconstruction)
+    assert shown[0].equal(session.looked.seen.reconstruction)
     assert shown[-1].equal(see(session.explorer.tokenizer, end.data).reconstruction)
 
 

@@ -276,6 +276,43 @@ class TestDetection:
         Image.new("RGB", (8, 8)).save(colour / "one.png")
         assert not holds_labels(colour)
 
+    def test_some_of_another_kind_among_them(self, tmp_path):
+        """One in colour does not turn label maps into pictures, whatever its name; it is left out, with the reason."""
+        for name in ("!first.png", "zlast.png"):
+            folder = write_maps(tmp_path / name)
+            Image.new("RGB", (24, 24), "red").save(folder / name)
+            assert holds_labels(folder)
+            data = load(folder, LABELS)
+            assert any(name in note and "one number a pixel" in note for note in data.notes)
+            assert name not in (*data.train.names, *data.validation.names, *data.test.names)
+        half = write_maps(tmp_path / "half", count=12)
+        for number in range(12):
+            Image.new("RGB", (24, 24), "red").save(half / f"photograph {number}.png")
+        assert not holds_labels(half)
+
+    @pytest.mark.parametrize("every", [2, 3])
+    def test_grey_maps_go_with_a_palette(self, tmp_path, every):
+        folder, grey = write_maps(tmp_path / "maps", mode="P"), write_maps(tmp_path / "grey")
+        for number in range(0, 24, every):
+            (grey / f"{number:03d}.png").replace(folder / f"{number:03d}.png")
+        assert holds_labels(folder)
+
+    def test_pictures_that_were_first_taken_for_label_maps(self, tmp_path):
+        """What is remembered of a folder from a look for labels is no answer to another question."""
+        folder = tmp_path / "colour"
+        folder.mkdir()
+        for number in range(12):
+            Image.new("RGB", (48, 32), (20 * number, 0, 0)).save(folder / f"{number}.png")
+        with pytest.raises(ValueError, match="none of the pictures"):
+            load(folder, LABELS)
+        assert load(folder).train.shape == (3, 32, 48)
+
+    def test_nothing_but_the_usual_mark_of_unknown_pixels(self, tmp_path):
+        folder = write_maps(tmp_path / "unknown", labels=[255])
+        with pytest.raises(ValueError, match=r"every pixel of the label maps is 255, .* nothing to learn"):
+            load(folder, LABELS)
+        assert load(folder, Preprocessing(labels=True, classes=256)).preprocessing.classes == 256
+
     def test_digits_are_not(self, tmp_path):
         from sqvae.data import digits
 

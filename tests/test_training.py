@@ -327,6 +327,21 @@ class TestTrouble:
         assert said(50) == []
         assert "codes are dying: 29 of 64" in said(29)[0]
         assert "collapsed: 3 of 64" in said(3)[0]
+        assert said(3) == []  # once
+        assert "codes are dying" in said(20)[0]
+        assert "collapsed" in said(2)[0]
+
+    def test_what_is_advised_can_be_set(self):
+        from sqvae import QUANTIZERS
+        from sqvae.experiment import QuantizerSettings
+        from sqvae.experiment.observation import CodeWatch, Evaluation
+
+        for name, has in (("gaussian-1", True), ("gaussian-fixed", True), ("vmf", False), ("vq-ema", False)):
+            watch = CodeWatch("data", QUANTIZERS[name](codebook_size=64, dim=8))
+            (advice,) = watch.warnings(Evaluation({"codes_used": 2}, (100, 100, *[0] * 62), None, None))
+            assert ("quantizer.initial_variance" in advice) is has
+            if has:
+                QuantizerSettings(name, 64, 8, initial_variance=1.0)
 
     def test_signals_are_remembered_and_handlers_put_back(self):
         before = signal.getsignal(signal.SIGINT)

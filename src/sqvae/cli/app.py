@@ -164,6 +164,8 @@ def reconstruct(
             folder.save(names, tokenizer.medium.images(tokenizer.reconstruct(pictures)))
             seen += len(names)
             progress("reconstructing", seen, total)
+    if not seen:
+        raise ValueError(f"none of the {tokenizer.medium.noun}s can be read: nothing has been written to {out}")
     console.out.print(f"{console.counted(seen, tokenizer.medium.noun)} in {out}")
 
 

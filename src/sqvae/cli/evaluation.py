@@ -53,6 +53,7 @@ def evaluate_run(
         "split": split,
         f"{prepared.noun.replace(' ', '_')}s": prepared.sizes[split],
         "batch_size": batch_size,
+        "likelihood": experiment.likelihood_name,
         "fingerprint": tokenizer.fingerprint,
         "measures": evaluation.measures,
         "counts": list(evaluation.counts),
@@ -101,7 +102,7 @@ def _write(run: Path, result: Result, evaluation: Evaluation, *, own: bool) -> t
     record = result.record
     split, source = record["split"], record["data"]
     stem = f"results-{split}" if own else f"results-{split}-{Path(source).stem}"
-    numbers, page, picture = (run / f"{stem}{suffix}" for suffix in (".json", ".md", ".png"))
+    numbers, page, picture = written = tuple(run / f"{stem}{suffix}" for suffix in (".json", ".md", ".png"))
     caption = "Originals above reconstructions"
     if evaluation.errors is not None:
         caption += ", and below them what is wrong, in full colour"
@@ -113,11 +114,12 @@ def _write(run: Path, result: Result, evaluation: Evaluation, *, own: bool) -> t
         drawing = run / f"{stem.replace('results', 'rates')}.png"
         draw_rates(drawing, record["rates"], f"{run.name}, {split} pictures of {Path(source).name}")
         images += [f"![Bits per pixel]({drawing.name})", "What pictures cost as files, and how good they are then."]
+        written += (drawing,)
     rows = measured_rows(record, result.codebook_size)
     write_json(numbers, record)
     page.write_text(results_page(f"Results: {run.name}", command, result.setting, rows, images))
     save_pairs(picture, evaluation.originals, evaluation.reconstructions, evaluation.errors)
-    return numbers, page, picture
+    return written
 
 
 def show(result: Result) -> None:
@@ -132,7 +134,8 @@ def show(result: Result) -> None:
 
 def measured_rows(record: dict[str, Any], codebook_size: int) -> dict[str, str]:
     """What was measured, in words."""
-    rows = rows_of(record["measures"], codebook_size, record["batch_size"])
+    directions = record.get("likelihood") == "vmf"
+    rows = rows_of(record["measures"], codebook_size, record["batch_size"], directions=directions)
     if rates := record.get("rates"):
         rows["bits per pixel, compressed"] = (
             f"{rates['bits_per_pixel']:.4f}, {rates['bytes_per_picture']:.1f} bytes each"

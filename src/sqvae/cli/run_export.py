@@ -35,9 +35,12 @@ def carry_out(run: Path, out: Path, wanted: Wanted, *, overwrite: bool) -> None:
         )
     if wanted.pretrained:
         _check_apart(run, out)
-        _save(tokenizer, out, overwrite)
+        _check_free(out, overwrite)
     if wanted.formats:
         _programs(tokenizer, out, wanted.formats, overwrite)
+    if wanted.pretrained:
+        tokenizer.save_pretrained(out)
+        console.out.print(f"{out}: configuration, weights and a model card (README.md)", soft_wrap=True)
 
 
 def _check_apart(run: Path, out: Path) -> None:
@@ -45,16 +48,14 @@ def _check_apart(run: Path, out: Path) -> None:
         raise ExportError(f"-o {out} lies in {run} itself, whose checkpoints it might replace: choose another folder")
 
 
-def _save(tokenizer: Pretrained, out: Path, overwrite: bool) -> None:
+def _check_free(out: Path, overwrite: bool) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         if not overwrite:
             raise ExportError(
                 f"{out} is there already, and is left as it is. Choose another folder with -o, or pass --overwrite"
             )
-        if not (out / WEIGHTS).exists():  # the whole folder is replaced, which may be anyone's
+        if not (out / WEIGHTS).exists():  # whose README.md would be replaced, too
             raise ExportError(f"{out} holds something else than a model, and is not replaced: choose another with -o")
-    tokenizer.save_pretrained(out)
-    console.out.print(f"{out}: configuration, weights and a model card (README.md)", soft_wrap=True)
 
 
 def _programs(tokenizer: Pretrained, out: Path, formats: list[str], overwrite: bool) -> None:

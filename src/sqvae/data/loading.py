@@ -108,7 +108,8 @@ def _resolve(
     if wanted.resolved and (asked.size is None or wanted.crop is not None):
         return wanted, []
     surveyed = survey(known, found, labels=wanted.labels and wanted.classes is None)
-    if surveyed is None or surveyed.labels == ():
+    # A survey that is remembered may have looked for labels in vain where pictures are asked for now.
+    if surveyed is None or (wanted.labels and surveyed.labels == ()):
         # No picture can be read. Any shape will do to find out why.
         any_shape = (
             Preprocessing(multiple, channels=1, labels=True, classes=2)

@@ -225,10 +225,12 @@ def _decide_classes(
 
 
 def _unknown_label(labels: Sequence[int], names: Sequence[str]) -> int | None:
-    """-1, or 255 where it stands apart from labels that lie close together."""
+    """-1, or 255 where it stands apart from labels that lie close together, or is all there is."""
     if labels and labels[0] == -1:
         return -1
     others = [label for label in labels if label != USUALLY_IGNORED]
+    if labels and not others:
+        return USUALLY_IGNORED
     if len(others) == len(labels) or len(others) < 2 or len(names) > USUALLY_IGNORED:
         return None
     dense = others[-1] < min(SPARSEST * len(others), USUALLY_IGNORED - 1)

@@ -211,14 +211,17 @@ def _measures(tokenizer: Any) -> Iterator[str]:
         yield "Nothing was measured yet."
         return
     yield from ("| data | split | what | value |", "|---|---|---|---|")
+    directions = tokenizer.experiment.likelihood_name == "vmf"
     for one in measured:
         number = "" if one.examples is None else f" ({one.examples:,})"
-        for what, value in _rows(one, tokenizer.codebook_size if tokenizer.is_discrete else 0):
+        for what, value in _rows(one, tokenizer.codebook_size if tokenizer.is_discrete else 0, directions):
             yield f"| {one.data} | {one.split}{number} | {what} | {value} |"
 
 
-def _rows(one: Measured, codebook_size: int) -> Iterator[tuple[str, str]]:
+def _rows(one: Measured, codebook_size: int, directions: bool) -> Iterator[tuple[str, str]]:
     for measure, words, form, factor in MEASURES:
+        if measure == "bits_per_dimension" and directions:
+            continue  # a density on a sphere, from which no bits for a class follow
         if measure in one.measures and not (measure == "mse" and "mse_db" in one.measures):
             yield words, form.format(factor * one.measures[measure])
     if one.use is not None:

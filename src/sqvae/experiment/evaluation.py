@@ -123,7 +123,7 @@ class PictureTask:
         self.model = model
         self.validation = validation
         self.batch_size = batch_size
-        self.watch = CodeWatch("validation pictures")
+        self.watch = CodeWatch("validation pictures", model.quantizer)
 
     def prepare(self, examples: Tensor, device: torch.device) -> Tensor:
         """Examples as the model takes them."""

@@ -66,31 +66,35 @@ class CodeWatch:
 
     Arguments:
         what: what they are counted on.
+        quantizer: that of the model: what to do about it depends on what it has.
     """
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, quantizer: nn.Module | None = None) -> None:
         self.what = what
+        self._noise = "quantizer.initial_variance or " if hasattr(quantizer, "log_variance") else ""
         self._most_used = 0.0
+        self._collapsed = False
 
     def state(self) -> dict[str, float]:
-        """The most codes that were used so far."""
-        return {"most_used": self._most_used}
+        """The most codes that were used so far, and whether it was said that there are few."""
+        return {"most_used": self._most_used, "collapsed": float(self._collapsed)}
 
     def restore(self, state: Mapping[str, float]) -> None:
         """Remember them again."""
         self._most_used = state["most_used"]
+        self._collapsed = bool(state.get("collapsed"))
 
     def warnings(self, evaluation: Evaluation) -> Iterator[str]:
-        """A word where codes die, or have died."""
+        """A word where codes die, or have died; that they have is said once, until more are used again."""
         size, used = len(evaluation.counts), evaluation.measures.get("codes_used", 0)
         positions = sum(evaluation.counts)
-        if size and used < 0.1 * min(size, positions):
+        known, self._collapsed = self._collapsed, bool(size) and used < 0.1 * min(size, positions)
+        if self._collapsed and not known:
             yield (
                 f"the codebook has collapsed: {int(used)} of {size} codes are used on the {self.what}. "
-                f"Train longer, raise training.learning_rate, or lower quantizer.initial_variance or "
-                f"quantizer.codebook_size"
+                f"Train longer, raise training.learning_rate, or lower {self._noise}quantizer.codebook_size"
             )
-        elif size and used < 0.5 * self._most_used:
+        elif not self._collapsed and size and used < 0.5 * self._most_used:
             yield (
                 f"codes are dying: {int(used)} of {size} are used on the {self.what}, after "
                 f"{int(self._most_used)} before. If this goes on, lower training.learning_rate"

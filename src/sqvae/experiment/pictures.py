@@ -88,7 +88,10 @@ def prepare_pictures(
     )
     training = with_passes(experiment.training, len(data.train))
     if training.passes_per_epoch != 1 and experiment.training.passes_per_epoch is None:
-        announce(f"few pictures: an epoch goes through them {training.passes_per_epoch} times")
+        announce(
+            f"few pictures: an epoch goes through them {training.passes_per_epoch} times; "
+            f"training.passes_per_epoch sets how often"
+        )
     likelihood = experiment.likelihood
     if likelihood.variance == "fixed" and likelihood.initial_variance is None:
         likelihood = replace(likelihood, initial_variance=max(data.train.variance(), SMALLEST_VARIANCE))

@@ -1,5 +1,6 @@
 """Trained models with all that is needed to use them, in folders and on the hub."""
 
+import tempfile
 import time
 from abc import ABC
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ from sqvae.training import (
     read_json,
     write_checkpoint,
 )
+from sqvae.training.checkpoints import MANIFEST
 
 FORMAT = 1
 
@@ -86,16 +88,28 @@ class Pretrained(ABC):
     def save_pretrained(self, folder: str | Path, *, name: str | None = None) -> None:
         """Write configuration, weights, what is known of their history, and a model card, as hubs want them.
 
-        Where the data lay is nobody's business, and is left out. What was in the folder is replaced.
+        Where the data lay is nobody's business, and is left out. Files of the same names are replaced, and others that
+        are in the folder stay; but not in a run, which could not go on with another model's files among its own.
 
         Arguments:
             name: what the card calls the model; the folder's name by default.
         """
         folder = Path(folder)
+        if any(RunFolder(place).log.exists() for place in (folder, folder.resolve().parent)):
+            raise CheckpointError(f"{folder} is of a training run, and is left as it is: choose another folder")
         config = describe(self.experiment.moved(public_name(self.experiment.data.source)))
-        write_checkpoint(folder, Checkpoint(config, self.model.state_dict()))
-        self.history.save(folder)
-        (folder / "README.md").write_text(model_card(self, name or folder.resolve().name), encoding="utf-8")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=".model-", dir=folder) as aside:
+                model = Path(aside) / "model"
+                write_checkpoint(model, Checkpoint(config, self.model.state_dict()))
+                self.history.save(model)
+                (model / "README.md").write_text(model_card(self, name or folder.resolve().name), encoding="utf-8")
+                # The manifest comes last: with that of before, a model that is only half replaced does not load.
+                for path in sorted(model.iterdir(), key=lambda path: path.name == MANIFEST):
+                    path.replace(folder / path.name)
+        except OSError as failure:
+            raise CheckpointError(f"can't write a model to {folder}: {failure.strerror or failure}") from failure
 
     def push_to_hub(self, repository: str, *, private: bool = False, token: str | None = None, **commit: Any) -> str:
         """Upload what :meth:`save_pretrained` writes to the Hugging Face hub, and return the address.
@@ -104,8 +118,6 @@ class Pretrained(ABC):
             repository: OWNER/NAME; it is created where there is none.
             commit: passed on to ``HfApi.upload_folder``: commit_message, revision...
         """
-        import tempfile
-
         from huggingface_hub import HfApi
 
         hub = HfApi(token=token)

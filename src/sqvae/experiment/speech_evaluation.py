@@ -201,7 +201,7 @@ class SpeechTask:
         self.validation = validation
         self.features = features
         self.speakers = speakers
-        self.watch = CodeWatch("validation utterances")
+        self.watch = CodeWatch("validation utterances", model.quantizer)
 
     def prepare(self, examples: Crops, device: torch.device) -> Speech:
         """Crops as the model takes them."""

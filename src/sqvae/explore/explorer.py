@@ -22,6 +22,7 @@ from sqvae.experiment import (
 )
 from sqvae.explore.drawings import address
 from sqvae.explore.kinds import Example, Kind, kind_for
+from sqvae.reports.codebook import percent
 from sqvae.reports.codes import hexadecimal
 from sqvae.training import RunFolder, read_records
 
@@ -94,7 +95,7 @@ class Explorer:
         taken, total = int(self.counts[code]), max(1, int(self.counts.sum()))
         if not taken:
             return f"Never used on held-out data ({self.counted_on})."
-        rank, share = int((self.counts > taken).sum()) + 1, f"{100 * taken / total:.2g}%"
+        rank, share = int((self.counts > taken).sum()) + 1, percent(taken / total)
         return f"{taken:,} times on held-out data, {share} of all places: number {rank:,} by use ({self.counted_on})."
 
     def described(self) -> str:

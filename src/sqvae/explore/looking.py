@@ -2,9 +2,10 @@
 
 import torch
 from nicegui import ui
+from torch import Tensor
 
 from sqvae.explore.drawings import address, code_map, picture, tile
-from sqvae.explore.kinds import SpeechKind
+from sqvae.explore.kinds import Example, SpeechKind
 from sqvae.explore.parts import Chosen, box, button, caption, complained, drop_zone, figure, heading, markup, text
 from sqvae.explore.session import Session
 from sqvae.reports.page import words
@@ -26,6 +27,7 @@ class Looking:
         self.explorer = session.explorer
         self._held_out = 0
         self._near: list[int] = []
+        self._of_sound: tuple[Example, Tensor] | None = None
         kind = self.explorer.kind
         with box("stack"):
             with drop_zone(
@@ -96,18 +98,18 @@ class Looking:
             near.on("click", lambda: self._replace_by(place))
             return markup()
 
-    def _drawn_there(self, codes: list[int]) -> dict[int, str]:
-        """What each of some codes would draw at the chosen place; or alone, where it takes long to tell."""
-        assert self.session.selected is not None
-        if not codes:
+    def _drawn_there(self, codes: Tensor, place: int, others: list[int]) -> dict[int, str]:
+        """What each of some other codes would draw at a place; or alone, where it takes long to tell."""
+        if not others:
             return {}
-        drawn = self.explorer.kind.tried(self.session.codes, self.session.selected, torch.tensor(codes))
-        return self.explorer.tiles(codes) if drawn is None else dict(zip(codes, map(address, drawn), strict=True))
+        drawn = self.explorer.kind.tried(codes, place, torch.tensor(others))
+        return self.explorer.tiles(others) if drawn is None else dict(zip(others, map(address, drawn), strict=True))
 
     async def another(self) -> None:
         """Look at the next held-out example."""
-        example = await self.explorer.work(self.explorer.example, self._held_out)
-        self._held_out += 1
+        # Counted on before anything is waited for: a second click may come meanwhile.
+        index, self._held_out = self._held_out, self._held_out + 1
+        example = await self.explorer.work(self.explorer.example, index)
         await self.explorer.work(self.session.show, example)
         await self.refresh()
 
@@ -127,8 +129,8 @@ class Looking:
             await complained(self._replace(int(self.number.value)))
 
     async def _replace(self, code: int) -> None:
-        everywhere = bool(self.everywhere.value)
-        await self.explorer.work(lambda: self.session.replace(code, everywhere=everywhere))
+        place, everywhere = self.session.selected, bool(self.everywhere.value)
+        await self.explorer.work(lambda: self.session.replace(code, place, everywhere=everywhere))
         await self.refresh()
 
     async def _undo(self) -> None:
@@ -150,19 +152,30 @@ class Looking:
         if not isinstance(kind, SpeechKind) or self.session.example is None:
             return
         ui.notify("making sound of the codes...", position="top")
-        sound = await self.explorer.work(kind.sound, self.session.example, self.session.codes)
+        example, codes = self.session.example, self.session.codes
+        sound = await self.explorer.work(kind.sound, example, codes)
+        if self.session.example is not example or self.session.codes is not codes:
+            return  # what it is the sound of was changed meanwhile
+        self._of_sound = example, codes
         self.heard.set_visibility(True)
         self.heard.set_content(f'<audio controls autoplay src="{sound}" aria-label="The codes as sound"></audio>')
 
     async def refresh(self) -> None:
         """Show what the session holds."""
-        session, seen = self.session, self.session.seen
-        self._shown.set_visibility(seen is not None)
-        self._details.set_visibility(seen is not None)
-        if seen is None or session.own is None or session.example is None:
+        session, looked = self.session, self.session.looked
+        self._shown.set_visibility(looked is not None)
+        self._details.set_visibility(looked is not None)
+        if looked is None:
             return
-        kind, example = self.explorer.kind, session.example
-        framed = None if session.selected is None else kind.box(seen.codes, session.selected)
+        kind, (example, seen, own) = self.explorer.kind, looked
+        if self._of_sound is not None and (self._of_sound[0] is not example or self._of_sound[1] is not seen.codes):
+            self._of_sound = None
+            self.heard.set_visibility(False)
+            self.heard.set_content("")
+        selected = session.selected
+        if selected is not None and selected >= own.numel():
+            selected = None  # it was chosen in what is shown next
+        framed = None if selected is None else kind.box(seen.codes, selected)
         for place, shown, words_for in (
             (self.original, seen.original, f"Original: {example.name}"),
             (self.reconstruction, seen.reconstruction, f"Reconstruction from the codes, {_changed(session.changes)}"),
@@ -174,7 +187,7 @@ class Looking:
         self.error.set_content(caption("Difference", seen.error))
         names = [kind.place_name(seen.codes, place) for place in range(seen.codes.numel())]
         columns = kind.columns(seen.codes)
-        self.map.set_content(code_map(seen.codes, session.own, columns, self.explorer.colours, names, session.selected))
+        self.map.set_content(code_map(seen.codes, own, columns, self.explorer.colours, names, selected))
         self.cost.set_text(session.cost())
         if kind.voices:
             self.voice.set_value(example.voice or kind.voices[0])
@@ -183,21 +196,25 @@ class Looking:
         await self._refresh_code()
 
     async def _refresh_code(self) -> None:
-        session, code = self.session, self.session.code
+        session, selected, code = self.session, self.session.selected, self.session.code
         self._changing.set_visibility(code is not None)
-        if code is None or session.selected is None:
+        if code is None or selected is None:
             self.title.set_content("<h2>No place is chosen yet</h2>")
             self.here.set_text(
                 "Choose a place in the map to see which code stands there, what it draws, where else it "
                 "is used, and to put another in its place."
             )
             return
+        codes = session.codes
         nearest = await self.explorer.work(self.explorer.nearest, code, NEAREST)
-        self._near = [other for other, _ in nearest]
+        near = [other for other, _ in nearest]
         alone = await self.explorer.work(self.explorer.tiles, [code])
-        drawn = await self.explorer.work(self._drawn_there, self._near)
-        where = self.explorer.kind.place_name(session.codes, session.selected)
-        count = int((session.codes == code).sum())
+        drawn = await self.explorer.work(self._drawn_there, codes, selected, near)
+        if session.codes is not codes or session.selected != selected:
+            return  # something else was chosen meanwhile, and what belongs to that is on its way
+        self._near = near
+        where = self.explorer.kind.place_name(codes, selected)
+        count = int((codes == code).sum())
         self.title.set_content(f"<h2>Code {code}, {words(where)}</h2>")
         self.alone.set_content(tile(alone[code], f"What code {code} draws alone"))
         self.here.set_text(f"It stands {_elsewhere(count - 1)} in this {self.explorer.kind.noun}.")

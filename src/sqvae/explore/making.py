@@ -87,8 +87,8 @@ class Making:
             self.said = text(kinds="quiet small")
 
     async def _another(self) -> None:
-        self.end = await self.explorer.work(self.explorer.example, self._held_out)
-        self._held_out += 1
+        index, self._held_out = self._held_out, self._held_out + 1
+        self.end = await self.explorer.work(self.explorer.example, index)
         await self.refresh()
 
     async def refresh(self) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from nicegui import Client, ui
+from nicegui.events import ValueChangeEventArguments
 
 from sqvae.explore.codebook import Codebook
 from sqvae.explore.explorer import Explorer
@@ -66,9 +67,11 @@ class Tab:
                     markup(line_chart(curve.name, curve.steps, curve.values))
                     text(curve.sentence, "quiet small")
 
-    async def _turned(self) -> None:
+    async def _turned(self, event: ValueChangeEventArguments[str]) -> None:
         """The codes are drawn when they are first looked at, for there may be many."""
-        if self.codebook is None:
+        if event.value == "make":
+            await self.making.refresh()  # another example may be looked at by now
+        if event.value == "codes" and self.codebook is None:
             with self._codes_panel:
                 self.codebook = Codebook(self.explorer)
             await self.codebook.refresh()

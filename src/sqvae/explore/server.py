@@ -34,6 +34,7 @@ MESSAGE = 2**20
 
 def free_socket(port: int | None) -> socket.socket:
     """A socket that listens on this machine: at a port, or at a free one."""
+    reason = ""
     for candidate in PORTS if port is None else (port,):
         listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -41,10 +42,11 @@ def free_socket(port: int | None) -> socket.socket:
             listening.bind((HOST, candidate))
             listening.listen(128)
             return listening
-        except OSError:
+        except OSError as failure:
             listening.close()
+            reason = failure.strerror or str(failure)
     where = f"{PORTS.start} to {PORTS.stop - 1}" if port is None else str(port)
-    raise OSError(f"no free port at {where}: close what is there, or choose another with --port")
+    raise OSError(f"no free port at {where} ({reason}): close what is there, or choose another with --port")
 
 
 def application(explorer: Explorer, port: int) -> ASGIApp:

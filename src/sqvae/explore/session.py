@@ -1,6 +1,7 @@
 """What one tab of the page looks at: an example, its codes, and the changes that were made to them."""
 
 import math
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -12,8 +13,21 @@ REMEMBERED = 200
 """Changes that can be undone."""
 
 
+class Looked(NamedTuple):
+    """An example as it is looked at."""
+
+    example: Example
+    seen: Seen
+    """The example through the codes as they are now."""
+    own: Tensor
+    """The example's own codes."""
+
+
 class Session:
     """One tab's state. Tabs don't know of each other.
+
+    The model answers in a thread of its own, and what it shows is put in place at once, so that nobody finds an example
+    beside the codes of another.
 
     Arguments:
         explorer: what all of them share.
@@ -21,32 +35,37 @@ class Session:
 
     def __init__(self, explorer: Explorer) -> None:
         self.explorer = explorer
-        self.example: Example | None = None
-        self.seen: Seen | None = None
-        """The example through the codes as they are now."""
-        self.own: Tensor | None = None
-        """The example's own codes."""
-        self.selected: int | None = None
-        """A place in the map, counted row by row."""
+        self.looked: Looked | None = None
+        self._selected: int | None = None
         self._past: list[Tensor] = []
 
     def show(self, example: Example) -> None:
         """Look at another example; the selected place stays, if there is one like it."""
-        self.seen = self.explorer.kind.see(example)
-        self.example, self.own, self._past = example, self.seen.codes, []
-        if self.selected is not None and self.selected >= self.own.numel():
-            self.selected = None
+        seen = self.explorer.kind.see(example)
+        self.looked, self._past = Looked(example, seen, seen.codes), []
+
+    @property
+    def example(self) -> Example | None:
+        """What is looked at."""
+        return None if self.looked is None else self.looked.example
 
     @property
     def codes(self) -> Tensor:  # (h, w) or (n,)
         """As they are now."""
-        assert self.seen is not None
-        return self.seen.codes
+        assert self.looked is not None
+        return self.looked.seen.codes
+
+    @property
+    def selected(self) -> int | None:
+        """A place in the map, counted row by row."""
+        place, looked = self._selected, self.looked
+        return None if place is None or looked is None or place >= looked.own.numel() else place
 
     @property
     def changes(self) -> int:
         """How many places have another code than the example's own."""
-        return 0 if self.own is None else int((self.codes != self.own).sum())
+        looked = self.looked
+        return 0 if looked is None else int((looked.seen.codes != looked.own).sum())
 
     @property
     def can_undo(self) -> bool:
@@ -56,25 +75,34 @@ class Session:
     @property
     def code(self) -> int | None:
         """At the selected place."""
-        return None if self.selected is None or self.seen is None else int(self.codes.flatten()[self.selected])
+        place = self.selected
+        return None if place is None else int(self.codes.flatten()[place])
 
     def select(self, place: int) -> None:
         """Choose a place of the map."""
+        self._check_place(place)
+        self._selected = place
+
+    def _check_place(self, place: int) -> None:
         if not 0 <= place < self.codes.numel():
             raise ValueError(f"there is no place {place} among {self.codes.numel():,}")
-        self.selected = place
 
-    def replace(self, code: int, *, everywhere: bool = False) -> None:
-        """Put another code at the selected place, or wherever the code of that place stands."""
-        if self.selected is None or self.code is None:
+    def replace(self, code: int, place: int | None, *, everywhere: bool = False) -> None:
+        """Put another code at a place, or wherever the code of that place stands.
+
+        Arguments:
+            place: that was selected when it was asked for; another may be by now.
+        """
+        if place is None or self.looked is None:
             raise ValueError("choose a place in the map first")
+        self._check_place(place)
         if not 0 <= code < self.explorer.size:
             raise ValueError(f"there is no code {code}: they are 0 to {self.explorer.size - 1:,}")
         changed = self.codes.clone()
         if everywhere:
-            changed[changed == self.code] = code
+            changed[changed == changed.view(-1)[place]] = code
         else:
-            changed.view(-1)[self.selected] = code
+            changed.view(-1)[place] = code
         if not changed.equal(self.codes):
             self._past = [*self._past, self.codes][-REMEMBERED:]
             self._look_at(changed)
@@ -86,26 +114,29 @@ class Session:
 
     def reset(self) -> None:
         """Go back to the example's own codes; this can be undone, too."""
-        if self.own is not None and self.changes:
+        if self.looked is not None and self.changes:
             self._past = [*self._past, self.codes][-REMEMBERED:]
-            self._look_at(self.own)
+            self._look_at(self.looked.own)
 
     def _look_at(self, codes: Tensor) -> None:
-        assert self.example is not None
-        self.seen = self.explorer.kind.see(self.example, codes)
+        assert self.looked is not None
+        example, _, own = self.looked
+        self.looked = Looked(example, self.explorer.kind.see(example, codes), own)
 
     def cost(self) -> str:
         """What the codes cost, in words."""
-        assert self.seen is not None
-        number, size, bits = self.codes.numel(), self.explorer.size, self.seen.bits
+        assert self.looked is not None
+        seen = self.looked.seen
+        number, size, bits = seen.codes.numel(), self.explorer.size, seen.bits
         alike = number * math.log2(size)
-        rate = self.explorer.kind.rate(bits, self.codes)
-        if self.seen.bits_by == BY_PRIOR:
+        rate = self.explorer.kind.rate(bits, seen.codes)
+        if seen.bits_by == BY_PRIOR:
             return f"{number:,} codes: {bits:,.0f} bits by the prior, {rate} ({alike:,.0f} if all were alike)"
         return f"{number:,} codes of log2({size:,}) = {math.log2(size):.3g} bits: {bits:,.0f} bits, {rate}"
 
     def spoken(self, voice: str) -> None:
         """Of speech: hear the same codes in another voice."""
-        if self.example is not None:
-            self.example = Example(self.example.data, self.example.name, voice, self.example.note)
-            self._look_at(self.codes)
+        if self.looked is not None:
+            before, seen, own = self.looked
+            example = Example(before.data, before.name, voice, before.note)
+            self.looked = Looked(example, self.explorer.kind.see(example, seen.codes), own)

@@ -72,5 +72,6 @@ def sound_from(content: bytes, features: LogMel) -> tuple[Tensor, bool]:  # -> (
         raise RefusedError(str(broken) or type(broken).__name__) from broken
     samples = np.concatenate(blocks)[:most]
     if features.frames_of(len(samples)) < FEWEST_FRAMES:
-        raise RefusedError(f"it is too short: {len(samples) / features.rate:.3f} s")
+        least = (FEWEST_FRAMES - 1) * features.seconds_per_frame
+        raise RefusedError(f"it is too short: {len(samples) / features.rate:.3f} s, and {least:.2f} s are the least")
     return features(samples), number > most

@@ -277,7 +277,7 @@ def _what_was_run(results: Results) -> Table:
         models = ", ".join(dict.fromkeys(METHODS[record.tags["method"]].label for record in records))
         seeds = ", ".join(sorted({record.tags["seed"] for record in records}))
         rows.append([data, models, pictures, epochs, rate, temperature, seeds, str(len(records))])
-    header = ["data", "models", "train / validation / test", "epochs", "rate", "temperature", "seeds", "runs"]
+    header = ["data", "models", "train / validation / test", "epochs", "rate", "temperature", "seed", "runs"]
     return Table("What was run", header, rows)
 
 

@@ -28,7 +28,7 @@ FACES = 30_000
 
 OURS = "vmf-sq-vae"
 
-SHORT_EPOCHS = 17
+SHORT_EPOCHS = 40
 """Of at least 200 steps each."""
 
 
@@ -109,7 +109,6 @@ def _claims(results: Results) -> list[Claim]:
     rivals = [method for method in methods if method != OURS]
     if OURS not in methods or not rivals:
         return []
-    named = ", ".join(CATEGORICAL[method].label for method in rivals)
     claims = []
     for measure, words, better, factor in (
         ("pixel_error", "a lower pixel error", min, 100),
@@ -121,9 +120,10 @@ def _claims(results: Results) -> list[Claim]:
             for method in methods
             if (values := results.values(measure, method=method))
         }
-        others = [means[method] for method in rivals if method in means]
+        others = {method: means[method] for method in rivals if method in means}
         if OURS in means and others:
-            best = better(others)
+            named = ", ".join(CATEGORICAL[method].label for method in others)
+            best = better(others.values())
             holds = better(means[OURS], best) == means[OURS] != best
             claims.append(
                 Claim(f"vMF SQ-VAE has {words} than {named}", holds, f"{means[OURS]:.2f} against {best:.2f} at best")

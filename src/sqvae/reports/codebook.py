@@ -134,6 +134,7 @@ def save_distances(
             symbol = r"$1/\kappa_\varphi$" if directions else r"$\sigma_\varphi$"
             words = f"{symbol} = {scale:.3g}, the quantization's noise:\nit takes nearer codes for each other"
             histogram.axvline(scale, color=ACCENT, linestyle="--", label=words)
+            histogram.set_xlim(right=max(histogram.get_xlim()[1], 1.05 * scale))
         if histogram.get_legend_handles_labels()[0]:
             histogram.legend(fontsize="small")
     else:

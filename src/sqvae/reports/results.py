@@ -30,15 +30,23 @@ def error_name(measures: Mapping[str, float]) -> str:
     return "pixel_error" if "miou" in measures else "mse"
 
 
-def rows_of(measures: Mapping[str, float], codebook_size: int, batch_size: int) -> dict[str, str]:
-    """What was measured, in words, and the value; in the order in which one wants to know."""
+def rows_of(
+    measures: Mapping[str, float], codebook_size: int, batch_size: int, *, directions: bool = False
+) -> dict[str, str]:
+    """What was measured, in words, and the value; in the order in which one wants to know.
+
+    Arguments:
+        directions: classes are directions on a sphere. Their likelihood is a density there, which no number of bits
+            for a class follows from.
+    """
     rows = {}
     if "mse_db" in measures:
         rows["MSE in dB²"] = f"{measures['mse_db']:.2f}"
     elif "mse" in measures:
         rows["MSE x 1000"] = f"{1000 * measures['mse']:.3f}"
     if "pixel_error" in measures:
-        rows["pixels that are wrong"] = f"{100 * measures['pixel_error']:.2f}%"
+        wrong = "levels that are not exact" if "mse" in measures else "pixels that are wrong"
+        rows[wrong] = f"{100 * measures['pixel_error']:.2f}%"
     if "miou" in measures:
         rows |= _overlaps(measures)
     if "perplexity" in measures:
@@ -58,6 +66,9 @@ def rows_of(measures: Mapping[str, float], codebook_size: int, batch_size: int) 
         rows["utterances left out, of speakers that the model does not know"] = (
             f"{measures['utterances_left_out']:,.0f}"
         )
+    if directions:
+        what = "bound on the log-density of directions, to compare with other such models of the same classes alone"
+        return rows | {what: f"{measures['bound_nats']:.1f} nats"}
     of_what = " of a frame" if "mse_db" in measures else ""
     return rows | {
         f"bound on the log-likelihood{of_what}": f"{measures['bound_nats']:.1f} nats",
