@@ -66,7 +66,7 @@ def test_the_card_says_what_the_run_knows(saved, run):
     assert "16 codes of 8 dimensions" in text
     assert "A picture of 8x8 becomes 2x2 codes: 16 bits at most." in text
     assert load(run).fingerprint in text
-    assert "Nothing was measured on a test set" not in text
+    assert "Nothing was measured on its test set" not in text
     assert 'sqvae.load("my-squares")' in text
 
 
@@ -143,9 +143,10 @@ def test_results_of_other_weights_are_left_out(run, tmp_path):
     results = json.loads((copy / "results-test.json").read_text())
     (copy / "results-test.json").write_text(json.dumps({**results, "fingerprint": "other"}))
     (copy / "results-mine.json").write_text("[]")
+    (copy / "results-test-other.json").write_text(json.dumps({**results, "data": "/somewhere/other"}))
     history = load(copy).history
-    assert [one.split for one in history.measured] == ["validation"]
-    assert "Nothing was measured on a test set" in card_of(load(copy), tmp_path / "model")
+    assert [(one.data, one.split) for one in history.measured] == [("other", "test"), ("squares.npy", "validation")]
+    assert "Nothing was measured on its test set" in card_of(load(copy), tmp_path / "model")
 
 
 def test_the_card_is_pushed_under_the_repository_s_name(run, monkeypatch):

@@ -17,7 +17,8 @@ from sqvae.cli import main
 from sqvae.data import Preprocessing, UnreadablePictureError, holds_labels, load, stream
 from sqvae.experiment import DataSettings, medium_of, new_model, override, prepare
 from sqvae.experiment import load as load_tokenizer
-from sqvae.experiment.media import LabelMedium, class_colours
+from sqvae.experiment.class_colours import class_colours, to_lab
+from sqvae.experiment.media import LabelMedium
 from sqvae.likelihoods import CategoricalLikelihood, VonMisesFisherLikelihood, one_hot_directions
 from sqvae.metrics import Confusion, Levels
 from sqvae.recipes import RECIPES
@@ -553,10 +554,21 @@ class TestMedium:
     medium = LabelMedium(3, 255, ("a", "b", "c"))
 
     def test_colours_differ(self):
-        for number, least in ((2, 60), (19, 25), (150, 8)):
-            colours = torch.tensor(class_colours(number)).double()
-            distances = torch.cdist(colours, colours) + 1000 * torch.eye(number)
-            assert distances.min() > least
+        """As far as eyes can tell, by an implementation of CIELAB that others wrote; and none looks black."""
+        from skimage.color import rgb2lab
+
+        for number, least in ((2, 60), (12, 45), (19, 35), (150, 10), (4096, 0)):
+            colours = rgb2lab(np.array(class_colours(number)) / 255)
+            distances = np.linalg.norm(colours[:, None] - colours[None], axis=-1) if number < 1000 else np.ones((2, 2))
+            assert (distances + 1000 * np.eye(len(distances))).min() > least
+            assert colours[:, 0].min() > 20
+        assert len(set(class_colours(4096))) == 4096
+
+    def test_distances_of_colours(self):
+        from skimage.color import rgb2lab
+
+        colours = np.random.default_rng(0).integers(0, 256, (1000, 3))
+        assert np.allclose(to_lab(colours), rgb2lab(colours / 255), atol=0.05)
 
     def test_colours_of_one_s_own(self):
         medium = LabelMedium(2, colours=("#ff0000", "#0000ff"))

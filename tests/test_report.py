@@ -226,6 +226,7 @@ class TestKinds:
         assert main(["report", str(maps), "-o", str(tmp_path / "report.html")]) == 0
         found = checked(tmp_path / "report.html", place)
         measures = json.loads((maps / "results-test.json").read_text())["measures"]
+        assert any(name.startswith("iou of ") for name in measures)
         for name in ("sky", "<i>road", "car"):
             overlap = measures.get(f"iou of {name}")
             assert (f"{name} IoU {100 * overlap:.1f}%" if overlap is not None else name) in found.text
@@ -396,6 +397,10 @@ class TestParts:
         text = "/data/my photos, which /home/me/runs/a was trained on, is not in C:\\data\\sets\\b or 7/8"
         clean = without_places(text, ["/data/my photos", "runs/a"])
         assert clean == "my photos, which a was trained on, is not in b or 7/8"
+
+    def test_a_home_with_a_space_is_left_out(self, monkeypatch):
+        monkeypatch.setenv("HOME", "/home/Jane Doe")
+        assert without_places("it is not in /home/Jane Doe/data/mnist") == "it is not in mnist"
 
     def test_axes(self):
         axis = Axis(1, 1000, 0, 90, log=True)

@@ -160,6 +160,7 @@ def test_dry_run_lists_the_runs_that_are_asked_for(capsys):
     lines = capsys.readouterr().out.split("\n")[:-1]
     assert len(lines) == 2 * 4
     assert all(line.startswith("mnist ") and ("k=16 " in line or "k=32 " in line) for line in lines)
+    assert all(line.endswith(": 3 epochs, mnist") for line in lines)
 
 
 def test_extra_rows_come_only_when_named():

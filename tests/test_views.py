@@ -158,6 +158,11 @@ class TestCodes:
         expected = (atlas.drawn.nan_to_num(0.9) * 255).round().byte().expand(-1, 3, -1, -1)
         assert alone.equal(expected)
         assert inside.any()
+        for code, tile in zip(atlas.codes.tolist(), alone, strict=True):
+            # A map of 2x2 that holds nothing else, around its place (1, 1); the tile is of 3x3.
+            whole = see_codes(tokenizer, torch.full((2, 2), code))
+            assert tile[:, :8, :8].equal(whole)
+            assert (tile[:, 8:] == 230).all()
 
     def test_what_a_code_would_draw_is_a_part_of_the_changed_picture(self, tokenizer, kind):
         codes = see(tokenizer, example(kind)).codes

@@ -327,8 +327,7 @@ def reproduce(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs, and do nothing.")] = False,
 ) -> None:
     """Make the paper's tables and figures. What is finished is kept, and what was interrupted goes on."""
-    from sqvae.cli import console
-    from sqvae.cli.reproduction import Request, carry_out, planned_runs, write_reports
+    from sqvae.cli.reproduction import Request, carry_out, show_plan, write_reports
 
     request = Request(
         names=names or [],
@@ -342,8 +341,7 @@ def reproduce(
         page=page or out / "results.md",
     ).checked()
     if dry_run:
-        for planned in planned_runs(request):
-            console.out.print(planned.title, soft_wrap=True)
+        show_plan(request)
     elif no_run:
         write_reports(request)
     elif code := carry_out(request):

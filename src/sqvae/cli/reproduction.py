@@ -13,7 +13,7 @@ from rich.table import Table
 
 from sqvae.cli import console
 from sqvae.cli.listing import SETS
-from sqvae.experiment import ConfigurationError, Outcome, Planned, Sweep, SweepStoppedError, check_name
+from sqvae.experiment import ConfigurationError, Outcome, Planned, Sweep, SweepStoppedError, check_name, load_record
 from sqvae.recipes import ARTEFACTS, SCALES, chosen, collect_all, plan, report, words
 from sqvae.reports import Report, error_of, html_page, markdown_page
 from sqvae.training import write_json
@@ -69,6 +69,18 @@ def planned_runs(request: Request) -> list[Planned]:
     if not planned:
         raise ConfigurationError(f"no run is all of {', '.join(request.only)}; --dry-run lists the runs")
     return list(planned.values())
+
+
+def show_plan(request: Request) -> None:
+    """The runs, how long each trains, and which are done."""
+    planned = planned_runs(request)
+    done = 0
+    for one in planned:
+        training, finished = one.experiment.training, load_record(request.out / "records", one) is not None
+        done += finished
+        how = "done" if finished else f"{training.epochs} epochs"
+        console.out.print(f"{one.title}: {how}, {one.experiment.data.source}", soft_wrap=True)
+    console.note(f"{console.counted(len(planned), 'run')}, {done} done; what each learns from is named last")
 
 
 def carry_out(request: Request) -> int:

@@ -242,6 +242,8 @@ def _limits(tokenizer: Any, name: str) -> Iterator[str]:
     elif experiment.network.map_dim is None:
         stride = stride_of(experiment, tokenizer.shape)
         yield f"- Other sizes whose sides are multiples of {stride} run too, but it was not trained on them."
-    if tokenizer.history.on("test") is None:
-        yield "- Nothing was measured on a test set. Validation has chosen these weights, so its numbers flatter them."
+    if tokenizer.history.on(source, "test") is None:
+        yield (
+            "- Nothing was measured on its test set. Validation has chosen these weights, so its numbers flatter them."
+        )
     yield "- No licence is stated: what holds for the data may hold for the weights."

@@ -46,9 +46,9 @@ class History:
     """and after how many steps."""
     measured: tuple[Measured, ...] = field(default=())
 
-    def on(self, split: str) -> Measured | None:
-        """What was measured on a part of its own data."""
-        return next((one for one in self.measured if one.split == split), None)
+    def on(self, data: str, split: str) -> Measured | None:
+        """What was measured on a part of some data, by its public name."""
+        return next((one for one in self.measured if (one.data, one.split) == (data, split)), None)
 
     def save(self, folder: Path) -> None:
         """Keep it beside a model."""

@@ -1,6 +1,5 @@
 """What a model is about: pictures, label maps, or grey levels. How each is stored, compared and shown."""
 
-import colorsys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from PIL import Image
 from torch import Tensor
 
 from sqvae.distributions.checks import check_indices, check_range, check_tensor
+from sqvae.experiment.class_colours import class_colours
 from sqvae.experiment.configuration import LEVELS, Experiment
 from sqvae.metrics import Comparison, Confusion, Levels, SquaredErrors
 
@@ -121,12 +121,12 @@ class LabelMedium(Medium):
     ignore: int | None = None
     names: tuple[str, ...] = ()
     colours: tuple[str, ...] = ()
-    """#rrggbb each; by turns where there are none."""
+    """#rrggbb each; where there are none, some that are easy to tell apart."""
     noun = "label map"
 
     @property
-    def _colours(self) -> list[tuple[int, int, int]]:
-        given = [(int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)) for text in self.colours]
+    def _colours(self) -> tuple[tuple[int, int, int], ...]:
+        given = tuple((int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)) for text in self.colours)
         return given or class_colours(self.classes)
 
     def model_input(self, given: Tensor, device: torch.device) -> Tensor:
@@ -173,16 +173,6 @@ class LabelMedium(Medium):
             image = Image.fromarray(labels.byte().numpy(), mode="P")
             image.putpalette([channel for colour in self._colours for channel in colour])
             yield image
-
-
-def class_colours(number: int) -> list[tuple[int, int, int]]:
-    """Colours that are easy to tell apart: hue, strength and brightness each by turns that don't repeat."""
-    colours = []
-    for label in range(number):
-        hue, strength, brightness = ((0.58 + turn * label) % 1 for turn in (0.8191725, 0.6710436, 0.5497005))
-        parts = colorsys.hsv_to_rgb(hue, 0.35 + 0.6 * strength, 0.45 + 0.55 * brightness)
-        colours.append((round(255 * parts[0]), round(255 * parts[1]), round(255 * parts[2])))
-    return colours
 
 
 PICTURES = PictureMedium()

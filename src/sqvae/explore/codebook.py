@@ -7,8 +7,9 @@ from sqvae.distributions import perplexity
 from sqvae.explore.drawings import tile
 from sqvae.explore.explorer import Explorer
 from sqvae.explore.parts import Chosen, box, button, card, complained, heading, markup, text
-from sqvae.reports.charts import Dot, Level, bar_chart, scatter
+from sqvae.reports.charts import Dot, scatter
 from sqvae.reports.codebook import counted, percent
+from sqvae.reports.run_codebook import use_chart
 
 PAGE = 64
 """Codes that are shown at a time, one by one."""
@@ -44,10 +45,7 @@ class Codebook:
                 text("Nothing is recorded: the run has no log of a validation, and its data is not at hand.", "quiet")
                 return
             text(f"{use_in_words(counts)} Counted on {self.explorer.counted_on}.", "small")
-            shares = (counts[self._order] / max(1, int(counts.sum()))).tolist()
-            names = [f"code {code}: {percent(share)}" for code, share in zip(self._order, shares, strict=True)]
-            equal = Level(1 / len(counts), "equal use")
-            markup(bar_chart("Use of the codes", shares, names, x_name="codes, the most used first", levels=[equal]))
+            markup(use_chart(counts.numpy()))
 
     def _places(self) -> None:
         note = "The two directions in which the codes are spread most: near codes have like colours. Larger: used more."

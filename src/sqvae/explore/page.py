@@ -1,6 +1,7 @@
 """The page: its frame, its parts, and what belongs to one tab of a browser."""
 
 from pathlib import Path
+from typing import Any
 from weakref import WeakValueDictionary
 
 from nicegui import Client, ui
@@ -67,7 +68,7 @@ class Tab:
                     markup(line_chart(curve.name, curve.steps, curve.values))
                     text(curve.sentence, "quiet small")
 
-    async def _turned(self, event: ValueChangeEventArguments[str]) -> None:
+    async def _turned(self, event: ValueChangeEventArguments[Any]) -> None:
         """The codes are drawn when they are first looked at, for there may be many."""
         if event.value == "make":
             await self.making.refresh()  # another example may be looked at by now

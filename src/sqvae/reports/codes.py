@@ -126,9 +126,8 @@ def shown_cards(codes: Sequence[Card], drawn: Tiles, seen: Tiles | None) -> str:
     shown = []
     for code, note, nearest in codes:
         near = "".join(drawn.picture(other, f"code {other}") for other in nearest if other in drawn.codes)
-        large = ("" if seen is None else seen.picture(code, f"seen at code {code}")) + drawn.picture(
-            code, f"code {code}"
-        )
+        taken = "" if seen is None or code not in seen.codes else seen.picture(code, f"seen at code {code}")
+        large = taken + drawn.picture(code, f"code {code}")
         names = ", ".join(map(str, nearest))
         label = f"<div><b>{code}</b> {words(note)}</div>"
         small = f"{block('near', near)}{block('quiet', f'near {names}')}" if names else ""

@@ -37,7 +37,7 @@ class Codebook:
     tiles: Tiles = field(repr=False)
     """What codes draw alone: of all, or of the most used."""
     seen: Tiles | None = field(repr=False)
-    """What is seen where the same codes are taken, if there is data to tell."""
+    """What is seen where codes are taken, of those that are taken most, if there is data to tell."""
     counts: Indices | None = field(repr=False)
     """(K,), how often each was taken, where that is known,"""
     where: str
@@ -97,27 +97,29 @@ def no_codebook(reason: str) -> Chapter:
 def _use(book: Codebook) -> list[str]:
     if book.counts is None or book.shares is None:
         return [absent("The use of codes is not shown", "it was not recorded; `sqvae evaluate` measures it")]
-    order = np.argsort(-book.counts, kind="stable")
-    ranked = book.shares[order]
-    together = -(-book.size // BARS)
-    heights = [float(ranked[start : start + together].mean()) for start in range(0, book.size, together)]
-    names = [
-        _bar_name(order[start : start + together], ranked[start], start) for start in range(0, book.size, together)
-    ]
-    title = "share of all places, the most used code first"
-    chart = bar_chart(
-        title,
-        [100 * height for height in heights],
-        names,
-        x_name="codes, the most used first" if together == 1 else f"{together} codes a bar, the most used first",
-        levels=[Level(100 / book.size, "equal use")],
-    )
+    chart = use_chart(book.counts)
     spread = float(perplexity(torch.from_numpy(book.counts).double()))
     caption = (
         f"In percent of {int(book.counts.sum()):,} places, on {book.where}. Perplexity {spread:,.1f} of {book.size:,}: "
         "as if so many codes were used equally often."
     )
     return [figure(chart, caption), *_dead(np.flatnonzero(book.counts == 0), book.size)]
+
+
+def use_chart(counts: Indices) -> str:  # (K,)
+    """How often each code is used, in percent, as bars; where there are many codes, several to a bar."""
+    size = len(counts)
+    order = np.argsort(-counts, kind="stable")
+    ranked = counts[order] / max(1, int(counts.sum()))
+    together = -(-size // BARS)
+    starts = range(0, size, together)
+    return bar_chart(
+        "share of all places, the most used code first",
+        [100 * float(ranked[start : start + together].mean()) for start in starts],
+        [_bar_name(order[start : start + together], ranked[start], start) for start in starts],
+        x_name="codes, the most used first" if together == 1 else f"{together} codes a bar, the most used first",
+        levels=[Level(100 / size, "equal use")],
+    )
 
 
 def _bar_name(codes: Indices, share: float, start: int) -> str:

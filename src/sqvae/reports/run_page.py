@@ -1,5 +1,6 @@
 """The page about a run: what it is, how it trained, and the chapters put together."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -130,11 +131,13 @@ def without_places(text: str, known: Sequence[str | Path] = ()) -> str:
     for place in sorted(map(str, known), key=len, reverse=True):
         if Path(place).is_absolute():
             text = text.replace(place, Path(place).name)
-    return _FOLDERS.sub("", text)
+    return _FOLDERS.sub("", text.replace(f"{Path.home()}{os.sep}", os.sep))  # a person's name may hold spaces, too
 
 
 def setting_without_places(value: Any, known: Sequence[str | Path] = ()) -> Any:
     """The same of settings, however nested."""
     if isinstance(value, Mapping):
         return {key: setting_without_places(inner, known) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [setting_without_places(inner, known) for inner in value]
     return without_places(value, known) if isinstance(value, str) else value
