@@ -446,7 +446,7 @@ class TestCommand:
     def test_a_port_that_is_taken(self, capsys):
         with free_socket(None) as taken:
             port = taken.getsockname()[1]
-            with pytest.raises(OSError, match=f"no free port at {port}: .* choose another with --port"):
+            with pytest.raises(OSError, match=rf"no free port at {port} \(.*\): .* choose another with --port"):
                 free_socket(port)
             with free_socket(None) as other:
                 assert other.getsockname()[1] != port

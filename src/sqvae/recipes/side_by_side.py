@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
+from torch.nn.functional import pad
 
 from sqvae.experiment import load_pictures
 from sqvae.recipes.artefact import Results
@@ -29,9 +30,10 @@ def side_by_side(results: Results, methods: Sequence[str], **tags: str) -> Figur
         return figure
     originals = next(iter(found.values()))[0]
     strips = {"original": originals, **{label: pictures[1] for label, pictures in found.items()}}
-    panels = figure.subplots(len(strips), 2, squeeze=False, width_ratios=(1, 4))
+    panels = figure.subplots(len(strips), 2, squeeze=False, width_ratios=(1, 6))
     for (beside, axes), (label, pictures) in zip(panels, strips.items(), strict=True):
-        strip = pictures[:SHOWN].permute(1, 0, 2, 3).flatten(1, 2)  # (H, n W, C)
+        apart = pad(pictures[:SHOWN], (0, 0, 0, max(1, pictures.shape[2] // 16)), value=255)
+        strip = apart.permute(1, 0, 2, 3).flatten(1, 2)  # (H, n (W + gap), C)
         axes.imshow(strip.squeeze(-1).numpy(), cmap="gray", vmin=0, vmax=255, interpolation="nearest")
         axes.axis("off")
         beside.axis("off")

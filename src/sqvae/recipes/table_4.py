@@ -62,7 +62,7 @@ def _table(results: Results) -> Content:
     if not on_faces:
         notes.append("These are other label maps than the paper's CelebAMask-HQ: its numbers don't apply to them.")
     notes += _where_behind(results)
-    caption = "Some label maps of the test set, and what each model makes of them."
+    caption = "Some label maps of the test set, and what each model makes of them. Black is unknown."
     return Content(
         tables=[Table("Test set", header, rows), _by_class(results)],
         drawings={"": (side_by_side(results, _present(results)), caption)},
@@ -98,9 +98,11 @@ def _where_behind(results: Results) -> list[str]:
     behind = [name.removeprefix("iou of ") for name in names if ours[name] < theirs[name]]
     return [
         f"{CATEGORICAL[best].label} is ahead of vMF SQ-VAE in {len(behind)} of {len(names)} classes: "
-        f"{', '.join(behind)}. A likely reason: the error of a direction is bounded, that of a softmax is not, so "
-        f"that a small class costs vMF SQ-VAE no more than its pixels, and codes go where most pixels are. In the "
-        f"paper, where it is ahead in both measures, NC SQ-VAE uses few of its codes (perplexity 12.6)."
+        f"{', '.join(behind)}. A likely reason: where the codes leave the classes the chances p, the best direction is "
+        f"p / |p| and costs 1 - |p|, about the chance to be wrong; a softmax costs the entropy of p, which falls most "
+        f"where a rare class becomes a little less unlikely. So vMF SQ-VAE spends its codes where most pixels are, and "
+        f"few on what is thin or rare. In the paper, where it is ahead in both measures, NC SQ-VAE uses few of its "
+        f"codes (perplexity 12.6)."
     ]
 
 
