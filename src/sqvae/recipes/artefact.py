@@ -327,10 +327,10 @@ def _not_annealed(results: Results) -> list[str]:
         if entropy[-1] > UNDECIDED * blind:
             errors = ""
             if record.training.get("mse") and "miou" not in record.measures:
-                errors = (
-                    f"; error x 1000 with mixtures {1000 * record.training['mse'][-1]:.2f}, "
-                    f"with one code {1000 * record.measures['mse']:.2f}"
-                )
+                mixed, single = record.training["mse"][-1], record.measures["mse"]
+                if single <= mixed:
+                    continue  # random as it is, the likeliest code tells no less
+                errors = f"; error x 1000 with mixtures {1000 * mixed:.2f}, with one code {1000 * single:.2f}"
             point = ", ".join(f"{kind} = {record.tags[kind]}" for kind in ("k", "d") if kind in record.tags)
             key = (record.tags["data"], METHODS[record.tags["method"]].label, record.steps)
             found.setdefault(key, []).append(f"{point}: {entropy[-1]:.2f} of {blind:.2f} nats{errors}")

@@ -31,7 +31,7 @@ SHORT_LEVELS_NC = Budget(3e-3, 0.2)
 """For grey levels by a softmax, which anneals little by itself: at the temperature above, what training decodes are
 mixtures of many codes to the end, and single codes then say less. The paper's schedule ends at 0.21."""
 SHORT_LABELS = Budget(8e-3, 0.5)
-SHORT_LABELS_VMF = Budget(8e-3, 0.75, codebook_scale=0.1, decoder_concentration=20.0)
+SHORT_LABELS_VMF = Budget(8e-3, 0.75, codebook_scale=0.1, decoder_concentration=10.0)
 """For label maps: with the rate, chosen on the validation maps of CamVid."""
 SHORT_HEADS = Budget(2e-3, 0.75)
 """For variances that the encoder gives: at the rate above they diverge on colour pictures."""

@@ -28,7 +28,7 @@ FACES = 30_000
 
 OURS = "vmf-sq-vae"
 
-SHORT_EPOCHS = 40
+SHORT_EPOCHS = 17
 """Of at least 200 steps each."""
 
 
