@@ -307,6 +307,7 @@ class TestDetection:
         with pytest.raises(ValueError, match="none of the pictures"):
             load(folder, LABELS)
         assert load(folder).train.shape == (3, 32, 48)
+        assert "pictures in colour are taken as grey ones" in load(folder, Preprocessing(channels=1)).notes
 
     def test_nothing_but_the_usual_mark_of_unknown_pixels(self, tmp_path):
         folder = write_maps(tmp_path / "unknown", labels=[255])

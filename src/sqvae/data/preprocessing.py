@@ -184,6 +184,8 @@ def resolve(
         size, notes = _decide_size(survey, wanted.crop, multiple)
     elif wanted.crop is None:
         notes = _say_crop(survey, size)
+    if channels == 1 and not survey.grey and not wanted.labels:
+        notes.append("pictures in colour are taken as grey ones")
     decided = replace(wanted, size=size, channels=channels)
     if wanted.labels and wanted.classes is None:
         decided, said = _decide_classes(decided, survey.labels or (), class_names)
