@@ -89,8 +89,10 @@ def carry_out(request: Request) -> int:
     request.page.parent.mkdir(parents=True, exist_ok=True)  # better now than after hours of training
     sweep = Sweep(request.out / "records", request.runs, jobs=request.jobs)
     failed = _carried_out(sweep, planned)
-    for outcome in failed:
-        console.warning(f"failed: {outcome.planned.title}: {outcome.reason} (see {sweep.log_of(outcome.planned)})")
+    for reason in dict.fromkeys(outcome.reason for outcome in failed):
+        first, *others = [outcome.planned for outcome in failed if outcome.reason == reason]
+        more = f", and {console.counted(len(others), 'run')} more for the same reason" if others else ""
+        console.warning(f"failed: {first.title}{more}: {reason} (see {sweep.log_of(first)})")
     if len(failed) < len(planned):
         write_reports(request)
     return 1 if failed else 0
