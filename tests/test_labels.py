@@ -705,6 +705,8 @@ class TestCommandLine:
         page = (run / "results-test.md").read_text()
         assert "mIoU, of the" in page
         assert "classes that occur" in page
+        assert "bound on the log-density of directions" in page  # from which no bits for a label follow
+        assert "bits per dimension" not in page
 
     def test_there_and_back(self, run, maps, tmp_path, capsys):
         """Decoded maps are label maps again, the same as the tokenizer gives, and readable as data."""
@@ -733,6 +735,9 @@ class TestCommandLine:
         assert main(["encode", str(run), "photo.png", "-o", "codes.safetensors"]) == 1
         said = " ".join(capsys.readouterr().err.split())
         assert "a label map has one number a pixel" in said
+        assert main(["reconstruct", str(run), "photo.png", "-o", "rebuilt"]) == 1
+        assert "none of the label maps can be read: nothing has been written to rebuilt" in capsys.readouterr().err
+        assert not (tmp_path / "rebuilt").exists()
 
     def test_levels(self, tmp_path, capsys):
         """Grey pictures as 256 classes, there and back."""
