@@ -72,8 +72,12 @@ def _content(results: Results) -> Content:
 
 def _where_inexact(results: Results, data: str, methods: list[str]) -> list[str]:
     """A word where the model with the lowest error hits the fewest levels."""
-    wrong = {method: statistics.fmean(results.values("pixel_error", data=data, method=method)) for method in methods}
-    if len(wrong) < 2 or max(wrong, key=lambda method: wrong[method]) != "vmf-sq-vae":
+    wrong, errors = (
+        {method: statistics.fmean(results.values(measure, data=data, method=method)) for method in methods}
+        for measure in ("pixel_error", "mse")
+    )
+    most, least = max(wrong, key=lambda method: wrong[method]), min(errors, key=lambda method: errors[method])
+    if len(methods) < 2 or not most == least == "vmf-sq-vae":
         return []
     return [
         f"{LABELS[data]}: vMF SQ-VAE hits the fewest levels exactly, and is nearest to them all the same: to be off by "

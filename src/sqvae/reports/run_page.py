@@ -131,7 +131,10 @@ def without_places(text: str, known: Sequence[str | Path] = ()) -> str:
     for place in sorted(map(str, known), key=len, reverse=True):
         if Path(place).is_absolute():
             text = text.replace(place, Path(place).name)
-    return _FOLDERS.sub("", text.replace(f"{Path.home()}{os.sep}", os.sep))  # a person's name may hold spaces, too
+    home = Path.home()
+    if home != Path(home.anchor):
+        text = text.replace(f"{home}{os.sep}", os.sep)  # a person's name may hold spaces, too
+    return _FOLDERS.sub("", text)
 
 
 def setting_without_places(value: Any, known: Sequence[str | Path] = ()) -> Any:
