@@ -3,15 +3,24 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# What `make demo` needs with the page in the browser; and all, as the tests need it.
+FOR_DEMO := $(VENV)/installed-for-demo
 INSTALLED := $(VENV)/installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SQVAE := $(BIN)/sqvae
 RUN := demo/run
 JOBS ?= 2
 
-.PHONY: demo demo-docs docs dropin-docs results results-docs test test-slow check benchmark format clean
+# The data sets that tests, benchmarks and results find by name, where they are at hand.
+SQVAE_DATA ?= $(abspath $(wildcard ../shared/data))
+ifneq ($(SQVAE_DATA),)
+export SQVAE_DATA
+endif
+
+.PHONY: commands-docs demo demo-docs docs dropin-docs results results-docs test test-slow check benchmark format lock clean
 
 # Train on real digits, measure, turn the test pictures into codes and back, and say what came of it.
-demo: $(INSTALLED)
+demo: $(FOR_DEMO)
 	rm -rf demo
 	$(SQVAE) train demo --out $(RUN)
 	$(SQVAE) evaluate $(RUN)
@@ -23,7 +32,11 @@ demo: $(INSTALLED)
 demo-docs: demo
 	mkdir -p docs/demo
 	cp $(RUN)/results-test.md docs/demo/results.md
-	cp $(RUN)/results-test.png $(RUN)/results-test.json $(RUN)/curves.png docs/demo/
+	cp $(RUN)/results-test.png $(RUN)/results-test.json $(RUN)/rates-test.png $(RUN)/curves.png docs/demo/
+
+# What the documentation says of the commands, from what their help says.
+commands-docs: $(FOR_DEMO)
+	$(BIN)/python -m sqvae.cli.reference docs/commands.md
 
 # The documentation as a site, in docs/_build/html.
 docs: $(INSTALLED)
@@ -81,10 +94,22 @@ format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-$(INSTALLED): pyproject.toml constraints.txt
+# Exact versions of everything, for each supported Python and system, from the ranges in pyproject.toml.
+lock:
+	$(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(VENV)-lock/bin/uv pip compile --quiet --upgrade --universal --prerelease explicit --python-version 3.10 --all-extras \
+		--no-annotate --custom-compile-command "make lock" --output-file constraints.txt constraints.in pyproject.toml
+	rm -rf $(VENV)-lock
+
+$(FOR_DEMO): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demo,hub,explore,export,docs,benchmark,test]'
+	$(PIP) hatchling editables
+	$(PIP) --no-build-isolation --editable '.[demo,explore]'
+	touch $@
+
+$(INSTALLED): $(FOR_DEMO)
+	$(PIP) --no-build-isolation --editable '.[demo,hub,explore,export,docs,benchmark,test]'
 	touch $@
 
 clean:

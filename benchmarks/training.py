@@ -27,6 +27,8 @@ from sqvae.recipes import RECIPES
 from sqvae.training import JsonLines, Order, Position, RunFolder, TensorBoard, Training, Validation, Watcher
 
 BATCH = 32
+MEASURED_ON = 4000
+"""Pictures, in turn: as many as the demo has."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def plain_step(experiment: Experiment, batches: Batches) -> Step:
 
 
 def of_a_step(experiment: Experiment, data: PictureSets, sizes: Sizes) -> list[Result]:
-    batches = Batches(data.train.take(range(4096)))
+    batches = Batches(data.train.take(range(MEASURED_ON)))
     steps = [plain_step(experiment, batches), our_step(experiment, batches)]
     if sizes.compile:
         steps.append(our_step(experiment, batches, compiled=True))
@@ -133,14 +135,14 @@ class OnlySteps(PictureTask):
         super().__init__(model, data.validation, BATCH)
         self.ended = 0.0
 
-    def validate(self, model: nn.Module, accelerator: Accelerator) -> Validation:
+    def validate(self, model: nn.Module, accelerator: Accelerator, temperature: float) -> Validation:
         self.ended = time.perf_counter()
         return Validation(0.0, {"mse": 0.0})
 
 
 def of_the_loop(experiment: Experiment, data: PictureSets, sizes: Sizes) -> list[Result]:
     """Whole runs of the loop (cache, order, seeds, records, TensorBoard, progress bar) against as many bare steps."""
-    batches = Batches(data.train.take(range(4096)))
+    batches = Batches(data.train.take(range(MEASURED_ON)))
     bare = our_step(experiment, batches)
     looped, alone = [], []
     few = FewExamples(data, sizes.loop_steps * BATCH)
@@ -209,7 +211,7 @@ def of_encoding(experiment: Experiment, data: PictureSets, sizes: Sizes) -> list
 
 def of_directions(experiment: Experiment, data: PictureSets, sizes: Sizes) -> list[Result]:
     """Von Mises-Fisher SQ-VAE against Gaussian (I): digits as grey levels and as real numbers, and label maps."""
-    digits_ = Batches(data.train.take(range(4096)))
+    digits_ = Batches(data.train.take(range(MEASURED_ON)))
     levels = override(RECIPES["mnist-levels"](), ["data.size=28"])
     maps = override(RECIPES["celebamask-hq"](), ["data.size=64", "data.classes=19"])
     noise = Batches(torch.randint(0, 19, (512, 1, 64, 64), dtype=torch.uint8))
@@ -233,7 +235,7 @@ def of_reading(experiment: Experiment, data: PictureSets, sizes: Sizes) -> list[
         number = (number + 1) % len(order)
         medium_of(experiment).model_input(data.train.take(order.batch(0, number)), torch.device("cpu"))
 
-    step = our_step(experiment, Batches(data.train.take(range(4096))))
+    step = our_step(experiment, Batches(data.train.take(range(MEASURED_ON))))
     ours, theirs = median_seconds([read, step], sizes.rounds, "reading")
     return [at_most("read a batch from the cache / a step", ours, theirs, 0.05)]
 

@@ -14,7 +14,7 @@ project = "sqvae"
 author = "The sqvae engineers"
 version = release = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "offline_math", "command_line"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "offline_math"]
 # Each table and figure is also a file of its own, for pages to include; results.md holds them all.
 exclude_patterns = ["_build", "results/*.md"]
 

@@ -3,11 +3,9 @@
 import gzip
 import itertools
 import math
-import os
 import sys
 from collections import defaultdict
 from dataclasses import FrozenInstanceError
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +13,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from real_data import folder_of
 from sqvae.metrics.abx import abx
 from sqvae.metrics.dtw import FRAME_DISTANCES, TokenDistances, frame_distance, warp
 from sqvae.metrics.items import COLUMNS, Item, cut_tokens, read_items
 
-ROOT = Path(os.environ.get("SQVAE_DATA") or Path(__file__).parents[2] / "shared" / "data")
 HEADER = " ".join(COLUMNS)
 SHIFT = 0.01
 VECTORS = ("cosine", "euclidean", "kl")
@@ -533,16 +531,6 @@ class TestAbx:
             abx([item(0, 1)], {"file": np.ones((2, 2))}, shift=1, **settings)
 
 
-TIMIT = ROOT / "timit_nltk_sample"
-LIBRISPEECH = ROOT / "librispeech_dev_clean_subset"
-
-
-def real_items(path):
-    if not path.is_file():
-        pytest.skip(f"{path.name} is not here")
-    return read_items(path)
-
-
 def phone_vectors(items, shift, spread, seed=0):
     """Made-up features: every frame is near its phone's own point."""
     random = np.random.default_rng(seed)
@@ -556,15 +544,23 @@ def phone_vectors(items, shift, spread, seed=0):
     return features
 
 
-@pytest.mark.parametrize("path", sorted([*TIMIT.glob("*.item"), *LIBRISPEECH.glob("*.item.gz")]), ids=lambda p: p.name)
-def test_real_items(path):
-    items = real_items(path)
-    assert len(items) > 5_000
-    assert all(0 <= found.onset < found.offset for found in items)
+@pytest.mark.parametrize("name", ["timit_nltk_sample", "librispeech_dev_clean_subset"])
+def test_real_items(name):
+    paths = [path for path in folder_of(name).iterdir() if path.name.endswith((".item", ".item.gz"))]
+    assert paths
+    for path in paths:
+        items = read_items(path)
+        assert len(items) > 5_000
+        assert all(0 <= found.onset < found.offset for found in items)
+
+
+def timit_items():
+    """Of phones, and of the same with their neighbours."""
+    return [read_items(folder_of("timit_nltk_sample") / f"timit_{kind}.item") for kind in ("phone", "triphone")]
 
 
 def test_timit_items():
-    phones, triphones = (real_items(TIMIT / name) for name in ("timit_phone.item", "timit_triphone.item"))
+    phones, triphones = timit_items()
     assert phones[0] == Item("dr1-fvmh0_sa1", 0.4883, 0.5942, "sh", "h#", "iy", "dr1-fvmh0")
     assert len(phones) == len(triphones) == 5865
     assert (len({found.file for found in phones}), len({found.speaker for found in phones})) == (160, 16)
@@ -575,7 +571,7 @@ def test_timit_items():
 
 @pytest.mark.parametrize(("mode", "triples", "cells"), [("within", 146, 52), ("across", 4438, 3344)])
 def test_timit_triphones(mode, triples, cells):
-    phones, triphones = (real_items(TIMIT / name) for name in ("timit_phone.item", "timit_triphone.item"))
+    phones, triphones = timit_items()
     features = phone_vectors(phones, 0.01, spread=0.5)
     result = abx(triphones, features, shift=0.01, mode=mode)
     assert (result.triples, result.cells, result.items) == (triples, cells, 5865)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from huggingface_hub import ModelCard
+from PIL import Image
 
 from kinds import picture_tokenizer, speech_tokenizer
 from runs import tiny, with_quantizer, write_pictures
@@ -49,6 +49,8 @@ def test_the_header_is_one_that_hubs_read(saved, run):
     assert results["test", "mse"] == pytest.approx(measures["mse"], rel=1e-5)
     assert results["test", "codes_used"] == measures["codes_used"]
     assert {split for split, _ in results} == {"test", "validation"}
+    assert ("test", "bits_per_dimension") in results
+    assert ("validation", "bits_per_dimension") not in results  # which is another measure: at the likeliest codes
     assert all(one.dataset_name == "squares.npy" for one in card.data.eval_results)
 
 
@@ -60,6 +62,8 @@ def test_the_card_says_what_the_run_knows(saved, run):
         f"| squares.npy | test ({record['pictures']}) | mean squared error x 1000, of values between 0 and 1 | " in text
     )
     assert f" | {1000 * record['measures']['mse']:.3f} |" in text
+    assert text.count("bits per dimension (lower is better)") == 1
+    assert f"| squares.npy | validation ({sum(best['counts']) // 4}) | codes in use |" in text
     assert f"| codes in use | {best['codes_used']:.0f} of 16 |" in text
     assert f"| {best['perplexity']:.1f} of 16 |" in text
     assert f"after {best['epoch']} of 2 epochs ({best['step']:,} steps)" in text
@@ -75,10 +79,14 @@ def test_what_the_card_says_about_loading_holds(saved, monkeypatch):
     monkeypatch.chdir(saved.parent)
     text = (saved / "README.md").read_text()
     code = text.split("```python\n")[1].split("```")[0]
-    names = {"pictures": torch.rand(3, 1, 8, 8)}
+    for name in ("one.png", "two.png"):
+        Image.fromarray(np.random.default_rng(0).integers(0, 256, (20, 30), dtype=np.uint8)).save(name)
+    names = {}
     exec(code, names)
-    assert names["codes"].shape == (3, 2, 2)
-    assert names["pictures"].shape == (3, 1, 8, 8)
+    assert names["codes"].shape == (2, 2, 2)
+    assert names["rebuilt"].shape == (2, 1, 8, 8)
+    with Image.open("again.png") as again:
+        assert again.size == (8, 8)
     np.save("pictures.npy", np.zeros((3, 8, 8), np.uint8))
     for line in text.split("```sh\n")[1].split("```")[0].splitlines():
         assert main(line.replace(" pictures ", " pictures.npy ").split()[1:]) == 0, line
@@ -180,7 +188,7 @@ class TestOtherKinds:
         named = replace(tokenizer, experiment=replace(tokenizer.experiment, data=data))
         text = card_of(named, tmp_path / "maps")
         assert "- 5 classes: sky, road, car, tree, a | b. Pixels with the label 255 are ignored." in text
-        assert "codes = tokenizer.encode(maps)  # (batch, 8, 12), integers -> (batch, 2, 3)" in text
+        assert "a tensor, (batch, 8, 12), integers -> (batch, 2, 3)" in text
         assert "pipeline_tag" not in text
         assert "Nothing was measured yet." in text
 

@@ -89,11 +89,11 @@ def test_a_file_that_may_grow_no_further_is_an_error_too(tmp_path):
 def test_a_read_only_folder_is_an_error_before_anything_is_done(source, tmp_path):
     with (
         small_disk(tmp_path / "disk", "1m", "ro") as disk,
-        pytest.raises(CheckpointError, match=r"can't write to .*Read-only.*--out"),
+        pytest.raises(CheckpointError, match=r"can't write to .*Read-only.*`out=`"),
     ):
         train(tiny(source), disk / "run", announce=quiet)
     (tmp_path / "file").write_text("")
-    with pytest.raises(CheckpointError, match=r"can't write to .*Not a directory.*--out"):
+    with pytest.raises(CheckpointError, match=r"can't write to .*Not a directory.*`out=`"):
         train(tiny(source), tmp_path / "file" / "run", announce=quiet)
 
 
@@ -178,10 +178,18 @@ def test_changed_data_is_noticed(run, source, tmp_path):
 
 def test_what_is_no_run_says_so(tmp_path):
     for use in (load, resume):
-        with pytest.raises(CheckpointError, match=r"there is no run|holds no run"):
+        with pytest.raises(CheckpointError, match=r"there is no folder|holds no run"):
             use(tmp_path / "nothing")
         with pytest.raises(CheckpointError, match=r"holds no"):
             use(tmp_path)
+
+
+def test_a_run_that_has_saved_nothing_yet_says_when_it_will(run, tmp_path):
+    shutil.copy(run / "config.json", tmp_path)
+    with pytest.raises(
+        CheckpointError, match=r"nothing is saved in .* yet: its first checkpoint comes after the first"
+    ):
+        load(tmp_path)
 
 
 def test_a_format_from_the_future_is_refused(run):

@@ -2,19 +2,25 @@
 
 import json
 import os
+import shlex
+import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import typer
 from PIL import Image
 
 from runs import said
 from sqvae.cli import main
 from sqvae.cli.app import app
+from sqvae.cli.groups import GROUPS
+from sqvae.cli.reference import MAKER, commands_page
 from sqvae.recipes import RECIPES
 from sqvae.training import read_records
 
@@ -69,6 +75,61 @@ def test_the_commands_are_those_we_promise():
 def test_every_command_has_help_with_an_example(command, capsys):
     assert main([command, "--help"]) == 0
     assert f"Example: sqvae {command}" in said(capsys)
+
+
+NEVER_REPLACED = {"train": "a run", "train-prior": "a prior"}
+
+
+def test_every_command_that_writes_somewhere_takes_o_and_overwrite():
+    for name, command in typer.main.get_command(app).commands.items():
+        options = {option for parameter in command.params for option in parameter.opts}
+        if "--out" in options:
+            assert "-o" in options, name
+            assert "--overwrite" in options or name in NEVER_REPLACED, name
+
+
+def test_everything_that_a_command_takes_is_described():
+    for name, command in typer.main.get_command(app).commands.items():
+        for parameter in command.params:
+            assert parameter.help, f"{name} {parameter.name}"
+            if parameter.param_type_name != "option" or not parameter.is_flag:
+                assert parameter.metavar, f"{name} {parameter.name}: say in a word what is put there"
+            if "--prior" in parameter.opts:
+                assert parameter.metavar == "DIR", f"{name}: --prior is the folder of a prior"
+
+
+def test_commands_come_in_groups_in_the_order_of_use(capsys):
+    listed = [name for names in GROUPS.values() for name in names]
+    assert len(listed) == len(set(listed))
+    assert commands() == listed
+    assert main(["--help"]) == 0
+    printed = said(capsys)
+    places = [printed.index(f" {title} ──") for title in GROUPS]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("width", ["80", "120"])
+def test_help_names_no_types_and_cuts_nothing_off(width, capsys, monkeypatch):
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", int(width))
+    for command in ([], *([name] for name in commands())):
+        assert main([*command, "--help"]) == 0
+        printed = capsys.readouterr().out
+        assert max(map(len, printed.splitlines())) <= int(width)
+        for word in ("<bool>", "BOOL", "<path>", "<str>", "<int", "<list", "{", "…"):
+            assert word not in printed, f"{command}: {word}"
+
+
+def test_the_page_of_commands_is_what_help_says():
+    page = Path(__file__).parents[1] / "docs" / "commands.md"
+    assert page.read_text(encoding="utf-8") == commands_page(), f"docs/commands.md is stale: renew it with `{MAKER}`"
+
+
+def test_the_examples_of_help_are_commands():
+    group = typer.main.get_command(app)
+    for name, command in group.commands.items():
+        program, typed, *arguments = shlex.split(command.epilog.removeprefix("Example: "))
+        assert (program, typed) == ("sqvae", name)
+        command.make_context(name, arguments)
 
 
 def test_help_does_not_wait_for_torch():
@@ -184,6 +245,7 @@ def test_lists(kind, capsys):
         assert "sqvae[hub]" in printed
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_a_dry_run_shows_the_configuration(capsys):
     assert main(["train", "mnist", "--set", "quantizer.name=vq-ema", "--seed", "5", "--dry-run"]) == 0
     shown = json.loads(capsys.readouterr().out)
@@ -203,10 +265,20 @@ def test_a_dry_run_shows_the_configuration(capsys):
         (["train", "pictures"], "is for your own data: pass --data DIR"),
         (["train", "demo", "--set", "quantizer.codebok_size=3"], "did you mean codebook_size?"),
         (["train", "--data", "nowhere"], "nowhere"),
-        (["resume", "nowhere"], "sqvae: nowhere holds no run to resume"),
-        (["evaluate", "nowhere"], "sqvae: there is no run nowhere"),
-        (["encode", "nowhere", "x.png", "-o", "y"], "sqvae: there is no run nowhere"),
-        (["inspect", "nowhere"], "sqvae: nowhere is no run"),
+        (["resume", "nowhere"], "sqvae: there is no folder nowhere"),
+        (["evaluate", "nowhere"], "sqvae: there is no folder nowhere"),
+        (["encode", "nowhere", "x.png", "-o", "y"], "sqvae: there is no folder nowhere"),
+        (["inspect", "nowhere"], "sqvae: there is no folder nowhere"),
+        (["report", "nowhere", "-o", "page.html"], "sqvae: there is no folder nowhere"),
+        (
+            ["report", "runs/photos", "-o", "page.pdf"],
+            "page.pdf ends in .pdf, and the name of a page must end in .html",
+        ),
+        (
+            ["compress", "runs/photos", "x.png", "-o", "some.zip"],
+            "name of a file of compressed codes must end in .sqz:",
+        ),
+        (["train-prior", "nowhere"], "sqvae: there is no folder nowhere"),
         (["train", "demo", "--nodes", "2"], "sqvae: --nodes 2 needs MASTER_ADDR and NODE_RANK in the environment"),
         (["train", "demo", "--precision", "fp8"], "Invalid value for '--precision'"),
         (["trian"], "No such command 'trian'"),
@@ -220,6 +292,25 @@ def test_a_mistake_gets_one_clear_message(arguments, message, capsys, monkeypatc
     assert message in printed
     assert "Traceback" not in printed
     assert not Path("runs").exists() or not list(Path("runs").rglob("*.safetensors"))
+
+
+def test_data_that_is_not_there_is_said_before_all_else(run, capsys):
+    Path("photos").mkdir()
+    Image.new("L", (8, 8)).save("photos/cat.png")
+    for command, near in (
+        (["train", "--data", "phots"], "photos"),
+        (["train", "pictures", "--data", "phots"], "photos"),
+        (["encode", str(run), "phots", "-o", "codes.npz"], "photos"),
+        (["neighbors", str(run), "photos/cta.png", "-o", "near.png"], "photos/cat.png"),
+    ):
+        assert main(command) == 1
+        missing = next(word for word in command if word in ("phots", "photos/cta.png"))
+        assert said(capsys).strip() == f"sqvae: there is no such file or folder: {missing}; did you mean {near}?"
+
+
+def test_a_run_that_is_there_is_said_before_the_data_is_looked_at(run, capsys):
+    assert main(["train", "--data", "nowhere", "-o", str(run)]) == 1
+    assert said(capsys).startswith(f"sqvae: {run} already holds a run. Go on with it: sqvae resume {run}")
 
 
 def test_a_folder_given_as_a_recipe(pictures, capsys):
@@ -253,9 +344,9 @@ def test_strict_ends_at_a_broken_picture(pictures, capsys):
 
 def test_codes_of_another_run_are_refused(run, pictures, capsys):
     assert main(["train", "--data", str(pictures), "--out", "other", "--epochs", "1", "--seed", "9", *SMALL]) == 0
-    assert main(["encode", "other", str(pictures / "home"), "-o", "codes"]) == 0
+    assert main(["encode", "other", str(pictures / "home"), "-o", "codes.safetensors"]) == 0
     capsys.readouterr()
-    assert main(["decode", str(run), "codes", "-o", "decoded"]) == 1
+    assert main(["decode", str(run), "codes.safetensors", "-o", "decoded"]) == 1
     assert "holds codes of another model" in said(capsys)
     assert not Path("decoded").exists()
 
@@ -279,10 +370,16 @@ def test_codes_of_an_unfinished_run_come_with_a_warning(pictures, capsys):
     config = json.loads(Path("early/config.json").read_text())
     config["experiment"]["training"]["epochs"] = 2
     Path("early/config.json").write_text(json.dumps(config))
-    assert main(["encode", "early", str(pictures / "home"), "-o", "codes"]) == 0
-    assert "early is not trained to its end" in said(capsys)
+    assert main(["encode", "early", str(pictures / "home"), "-o", "codes.safetensors"]) == 0
+    told = said(capsys)
+    assert "early is not trained to its end" in told
+    assert f"copy {Path('early/best')}" in told
+    Path("early/best").rename("aside")
+    assert main(["encode", "early", str(pictures / "home"), "-o", "codes.safetensors", "--overwrite"]) == 0
+    assert f"copy {Path('early/last')}" in said(capsys)
+    Path("aside").rename("early/best")
     assert main(["resume", "early"]) == 0
-    assert main(["encode", "early", str(pictures / "home"), "-o", "codes"]) == 0
+    assert main(["encode", "early", str(pictures / "home"), "-o", "codes.safetensors", "--overwrite"]) == 0
     assert "not trained to its end" not in said(capsys)
 
 
@@ -319,6 +416,15 @@ def test_results_on_other_data_stand_beside_the_run_s_own(run, pictures):
     assert not list((run / "best").glob("results*"))
 
 
+def test_training_replaces_nothing(pictures, capsys):
+    Path("mine/pictures").mkdir(parents=True)
+    Path("mine/config.json").write_text("{}")
+    assert main(["train", "--data", str(pictures), "-o", "mine", "--epochs", "1", *SMALL]) == 1
+    assert "mine already holds config.json, pictures, which a run would replace" in said(capsys)
+    assert Path("mine/config.json").read_text() == "{}"
+    assert sorted(path.name for path in Path("mine").iterdir() if path.name[0] != ".") == ["config.json", "pictures"]
+
+
 def test_new_folders_are_numbered(pictures):
     for _ in range(2):
         assert main(["train", "--data", str(pictures / "home"), "--epochs", "1", *SMALL]) == 0
@@ -327,6 +433,7 @@ def test_new_folders_are_numbered(pictures):
 
 def test_a_failure_that_we_did_not_expect_keeps_its_traceback(monkeypatch):
     monkeypatch.setattr("sqvae.cli.inspection.inspect_run", lambda run, plots: 1 / 0)
+    Path("x").mkdir()
     with pytest.raises(ZeroDivisionError):
         main(["inspect", "x"])
 
@@ -391,6 +498,7 @@ def test_a_signal_to_several_processes_saves_and_ends_all_of_them(pictures):
     assert "two already holds a run" in failed.stderr
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_the_authors_variants_are_a_profile(capsys):
     assert main(["train", "cifar10", "--profile", "official", "--set", "quantizer.name=gaussian-3", "--dry-run"]) == 0
     experiment = json.loads(capsys.readouterr().out)
@@ -398,3 +506,45 @@ def test_the_authors_variants_are_a_profile(capsys):
     assert main(["train", "mnist", "--profile", "official", "--set", "network.decoder_blocks=2", "--dry-run"]) == 0
     experiment = json.loads(capsys.readouterr().out)
     assert (experiment["quantizer"]["variance_offset"], experiment["network"]["decoder_blocks"]) == (1.0, 2)
+
+
+def test_a_hundred_files_with_one_fault_are_a_few_lines(run, pictures, capsys):
+    bad = Path("bad")
+    bad.mkdir()
+    Image.open(pictures / "home" / "picture 0.png").save(bad / "good.png")
+    whole = (bad / "good.png").read_bytes()
+    for number in range(100):
+        (bad / f"{number:03d}.png").write_bytes(b"no picture")
+    for number in range(5):
+        (bad / f"cut{number}.png").write_bytes(whole[: 200 + 10 * number])
+    for command in (["encode", "-o", "codes.npz"], ["reconstruct", "-o", "rebuilt"], ["compress", "-o", "some.sqz"]):
+        capsys.readouterr()
+        assert main([command[0], str(run), "bad", *command[1:]]) == 0
+        lines = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]
+        assert len(lines) == 8
+        assert "97 more pictures for the same reason as 000.png (not a picture that Pillow can read)" in lines[-2]
+        assert "2 more pictures for the same reason as cut0.png" in lines[-1]
+    assert main(["train", "--data", "bad", "--out", "new", "--epochs", "1", *SMALL]) == 0
+    words = said(capsys)
+    assert "105 pictures could not be read and are left out: 000.png, 001.png, 002.png and 97 more (not a pic" in words
+    assert "; cut0.png, cut1.png, cut2.png and 2 more (" in words
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "ending"), [(signal.SIGTERM, 143, ".npz"), (signal.SIGINT, 130, ".safetensors")]
+)
+def test_a_signal_leaves_nothing_half_written(number, code, ending, run):
+    np.save("many.npy", np.zeros((200_000, 8, 8), np.uint8))
+    command = [sys.executable, "-m", "sqvae", "encode", str(run), "many.npy", "-o", f"codes{ending}", "--batch", "8"]
+    # A shell that runs tests in the background has them, and what they start, ignore Ctrl-C.
+    heed = partial(signal.signal, number, signal.SIG_DFL)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heed) as process:
+        deadline = time.monotonic() + 60
+        while not any(path.suffix == ".partial" for path in Path().iterdir()):
+            assert process.poll() is None, process.stderr.read()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(number)
+        assert process.wait(60) == code
+        assert "Traceback" not in process.stderr.read()
+    assert [path.name for path in Path().iterdir()] == ["many.npy"]

@@ -16,6 +16,7 @@ from torch import nn
 
 from sqvae.codec import (
     Adaptive,
+    AdaptiveCost,
     CodeFileError,
     CompressedFile,
     CompressedWriter,
@@ -437,6 +438,13 @@ class TestRoundTrips:
                 writer.write([], torch.zeros(0, 3, 3, dtype=torch.int64))
             assert read(tmp_path / "codes.sqz", expectation) == []
             assert writer.size.total == (tmp_path / "codes.sqz").stat().st_size == 14
+
+    def test_what_it_would_take_without_a_prior_is_known_beforehand(self, tmp_path):
+        codes = (16 * torch.rand(40, 3, 5, generator=torch.Generator().manual_seed(2)) ** 3).long()
+        cost = AdaptiveCost(16)
+        for some in codes.split(7):
+            cost.add(some)
+        assert cost.bits == pytest.approx(8 * compress(tmp_path / "codes.sqz", Adaptive(16), codes).payload, rel=0.02)
 
     def test_one_code(self, tmp_path):
         size = compress(tmp_path / "codes.sqz", Adaptive(128), torch.tensor([[[77]]]))

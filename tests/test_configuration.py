@@ -112,7 +112,7 @@ def test_settings_are_overridden_by_their_kind():
         ),
         ("quantizer=vq", r"quantizer is a group of settings; set one of quantizer.name, quantizer.codebook_size"),
         ("seed.x=1", r"seed is a single value"),
-        ("seed", r"--set takes key=value, got 'seed'; try --set seed=VALUE"),
+        ("seed", r"a setting is key=value, got 'seed': such as seed=VALUE"),
         ("training.schedule=cosin", r"training.schedule 'cosin' is unknown \(did you mean cosine\?\)"),
         ("training.compile=perhaps", r"is true or false; got 'perhaps'"),
         ("training.precision=fp8", r"training.precision is no or bf16 or fp16; got 'fp8'"),
@@ -188,7 +188,7 @@ def test_a_recipe_serves_for_every_quantizer():
 
 
 def test_a_size_that_the_network_can_t_halve_names_the_next_one():
-    with pytest.raises(ConfigurationError, match=r"30x32 can't be halved 2 times.*--set data.size=32,32"):
+    with pytest.raises(ConfigurationError, match=r"30x32 can't be halved 2 times.*pass `data.size=32,32`"):
         build_model(RECIPES["mnist"](), (1, 30, 32))
 
 

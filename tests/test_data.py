@@ -106,7 +106,7 @@ def test_pictures_of_different_sizes(tmp_path):
     assert sets.preprocessing == Preprocessing(64, None, 3)
     assert (
         "pictures have 4 sizes, from 100x100 to 300x200: each is cropped to its centre square and resized to 64x64; "
-        "pass --set data.size=128 for larger ones" in sets.notes
+        "pass `data.size=128` for larger ones" in sets.notes
     )
     sets = load(tmp_path, Preprocessing(size=128))
     assert sets.train.shape == (3, 128, 128)
@@ -128,20 +128,30 @@ def test_pictures_of_different_sizes(tmp_path):
             (64, 32),
             "pictures are 300x200: each is cropped to its largest centred part of that shape and resized to 32x64",
         ),
-        ((300, 200), (40, 60), None),
-        ((64, 64), 32, None),
+        ((300, 200), (40, 60), "pictures are 300x200: each is resized to 60x40"),
+        ((64, 64), 32, "pictures are 64x64: each is resized to 32x32"),
+        ((32, 32), 32, None),
         # A pixel less is rounding, not cropping.
-        ((178, 218), (216, 176), None),
+        ((178, 218), (216, 176), "pictures are 178x218: each is resized to 176x216"),
     ],
 )
 @pytest.mark.parametrize("channels", [None, 3])
-def test_a_size_that_was_asked_for_says_what_it_crops(tmp_path, size, asked, note, channels):
+def test_a_size_that_was_asked_for_says_what_it_crops_and_resizes(tmp_path, size, asked, note, channels):
     for index in range(3):
         save(tmp_path / f"{index}.png", "red", size)
-    notes = [note for note in load(tmp_path, Preprocessing(asked, channels=channels)).notes if "crop" in note]
+    notes = [note for note in load(tmp_path, Preprocessing(asked, channels=channels)).notes if "are" in note]
     assert notes == ([] if note is None else [note])
     # A crop that was asked for is known.
     assert not [note for note in load(tmp_path, Preprocessing(asked, crop=20)).notes if "crop" in note]
+
+
+def test_label_maps_say_how_they_are_resized(tmp_path):
+    for index in range(3):
+        Image.fromarray((np.indices((256, 256)).sum(0) // 60).astype(np.uint8)).save(tmp_path / f"{index}.png")
+    said = "label maps are 256x256: each is resized to {0}x{0} by the nearest pixel"
+    assert said.format(32) in load(tmp_path, Preprocessing(size=32, labels=True)).notes
+    decided = load(tmp_path, Preprocessing(labels=True)).notes
+    assert f"{said.format(64)}; pass `data.size=128` for larger ones" in decided
 
 
 def test_a_broken_picture_has_no_say_in_the_decisions(tmp_path):
@@ -163,7 +173,7 @@ def test_nothing_can_be_read(tmp_path):
     for index in range(5):
         (tmp_path / f"{index}.png").write_text("no")
     with pytest.raises(
-        ValueError, match=r"none of the pictures in .* can be read: 0\.png \(not a picture .*and 2 more"
+        ValueError, match=r"none of the pictures in .* can be read: 0\.png, 1\.png, 2\.png and 2 more \(not a picture"
     ):
         load(tmp_path)
     # And again, from the cache.

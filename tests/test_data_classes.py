@@ -2,24 +2,21 @@
 
 import gzip
 import io
-import os
 import pickle
 import struct
 import tarfile
 from collections import Counter
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
+from real_data import digits_with_classes, folder_of
 from runs import zipped
 from sqvae.data import DATASETS, Preprocessing, classes_of, load
 from sqvae.data.sources import opened
-
-ROOT = Path(os.environ.get("SQVAE_DATA") or Path(__file__).parents[2] / "shared" / "data")
 
 THINGS = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 FASHION = {"train-images": 6000, "t10k-images": 1000}
@@ -29,11 +26,6 @@ FASHION = {"train-images": 6000, "t10k-images": 1000}
 @pytest.fixture(autouse=True)
 def _cache(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("SQVAE_CACHE", str(tmp_path_factory.mktemp("cache")))
-
-
-def there(folder):
-    if not (ROOT / folder).is_dir():
-        pytest.skip(f"there is no {ROOT / folder}")
 
 
 def random(number, *shape, seed=0):
@@ -274,23 +266,37 @@ def test_a_named_set_may_name_its_numbers(tmp_path, monkeypatch):
 
 
 def test_real_mnist():
-    there("mnist")
-    sets = load(ROOT / "mnist")
-    _, classes = known(ROOT / "mnist", sets)
+    folder = folder_of("mnist")
+    sets = load(folder)
+    _, classes = known(folder, sets)
     assert classes.names == tuple("0123456789")
     assert classes.train[:5].tolist() == [5, 0, 4, 1, 9]
     counts = torch.bincount(torch.cat([classes.train, classes.validation])).tolist()
     assert counts == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
-    # A one has least ink and a nought most: labels that were shifted would make them alike.
-    ink = sets.test.take(slice(None)).float().mean((1, 2, 3))
-    means = torch.stack([ink[classes.test == digit].mean() for digit in range(10)])
+    check_ink(sets.test, classes.test)
+
+
+def check_ink(pictures, classes):
+    """A one has least ink and a nought most: labels that were shifted would make them alike."""
+    ink = pictures.take(slice(None)).float().mean((1, 2, 3))
+    means = torch.stack([ink[classes == digit].mean() for digit in range(10)])
     assert (int(means.argmin()), int(means.argmax())) == (1, 0)
     assert means[0] > 2 * means[1]
 
 
+def test_digits_in_mnist_s_files(tmp_path):
+    pixels, labels = digits_with_classes()
+    for part, rows in (("train", slice(0, 4000)), ("t10k", slice(4000, None))):
+        write_idx(tmp_path / f"{part}-images-idx3-ubyte", pixels[rows])
+        write_idx(tmp_path / f"{part}-labels-idx1-ubyte", labels[rows])
+    sets = load(tmp_path)
+    _, classes = known(tmp_path, sets)
+    assert torch.cat([classes.train, classes.validation]).tolist() == labels[:4000].tolist()
+    check_ink(sets.test, classes.test)
+
+
 def test_real_fashion_mnist():
-    there("fashion_mnist")
-    with opened(ROOT / "fashion_mnist") as found:  # which decodes no picture
+    with opened(folder_of("fashion_mnist")) as found:  # which decodes no picture
         by_name = found.categories()
     assert [by_name[f"train-images/{index:05d}"] for index in range(5)] == ["9", "0", "0", "3", "0"]
     counts = Counter((name.split("/")[0], label) for name, label in by_name.items())
@@ -401,8 +407,7 @@ def test_mosaics_with_labels_that_are_wrong(tmp_path):
 
 
 def test_real_cifar10():
-    there("cifar10")
-    with opened(ROOT / "cifar10") as found:  # which decodes no picture
+    with opened(folder_of("cifar10")) as found:  # which decodes no picture
         by_name = found.categories()
     # As published: a frog, two lorries, a deer; a cat, two ships, an aeroplane.
     for batch, first in (

@@ -15,21 +15,14 @@ import pytest
 import torch
 from PIL import Image
 
+from real_data import digits_with_classes, folder_of, tiles
 from runs import zipped
 from sqvae.data import DATASETS, READERS, Preprocessing, count, digits, load, stream
-
-ROOT = Path(os.environ.get("SQVAE_DATA") or Path(__file__).parents[2] / "shared" / "data")
 
 
 @pytest.fixture(autouse=True)
 def _cache(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("SQVAE_CACHE", str(tmp_path_factory.mktemp("cache")))
-
-
-def real(name, folder):
-    if not (ROOT / folder).is_dir():
-        pytest.skip(f"{name} is not in {ROOT / folder}")
-    return load(ROOT / folder)
 
 
 def random(number, *shape, seed=0):
@@ -222,21 +215,30 @@ def test_idx_that_is_damaged(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "folder", "train_mean", "test_mean"),
-    [("MNIST", "mnist", 33.3184, 33.7912), ("Fashion-MNIST", "fashion_mnist", 72.9404, 73.1466)],
+    ("name", "train_mean", "test_mean"), [("mnist", 33.3184, 33.7912), ("fashion_mnist", 72.9404, 73.1466)]
 )
-def test_real_idx(name, folder, train_mean, test_mean):
-    sets = real(name, folder)
+def test_real_idx(name, train_mean, test_mean):
+    folder = folder_of(name)
+    sets = load(folder)
     assert (len(sets.train), len(sets.validation), len(sets.test)) == (50_000, 10_000, 10_000)
     assert sets.train.shape == (1, 28, 28)
     total = sum(float(part.take(slice(None)).sum(dtype=torch.float64)) for part in (sets.train, sets.validation))
     assert total / 60_000 / 784 == pytest.approx(train_mean, abs=1e-4)
     assert sets.test.take(slice(None)).double().mean() == pytest.approx(test_mean, abs=1e-4)
     # The order is the file's.
-    with gzip.open(ROOT / folder / "train-images-idx3-ubyte.gz") as file:
+    with gzip.open(folder / "train-images-idx3-ubyte.gz") as file:
         content = file.read()
     last = np.frombuffer(content[-784:], np.uint8).reshape(28, 28)
     assert np.array_equal(sets.validation.take([-1])[0, 0], last)
+
+
+def test_digits_as_idx(tmp_path):
+    pixels, _ = digits_with_classes()
+    write_idx(tmp_path / "train-images-idx3-ubyte.gz", pixels[:4000])
+    write_idx(tmp_path / "t10k-images-idx3-ubyte.gz", pixels[4000:])
+    sets = load(tmp_path)
+    assert np.array_equal(np.concatenate([whole(sets.train), whole(sets.validation)])[:, 0], pixels[:4000])
+    assert np.array_equal(whole(sets.test)[:, 0], pixels[4000:])
 
 
 # --- CIFAR-10
@@ -365,8 +367,19 @@ def test_pickles_as_python_2_wrote_them(tmp_path):
     assert np.array_equal(whole(load(tmp_path).train), pixels[:3])
 
 
+@pytest.mark.parametrize("form", ["python", "binary"])
+def test_photographs_as_cifar10(tmp_path, form):
+    """In the layout that the set is published in."""
+    pictures = tiles(32, 60).transpose(0, 3, 1, 2)
+    write_cifar(tmp_path, {"data_batch_1": pictures[:40], "test_batch": pictures[40:]}, form)
+    sets = load(tmp_path)
+    assert np.array_equal(np.concatenate([whole(sets.train), whole(sets.validation)]), pictures[:40])
+    assert np.array_equal(whole(sets.test), pictures[40:])
+
+
 def test_real_cifar10():
-    sets = real("CIFAR-10", "cifar10")
+    folder = folder_of("cifar10")
+    sets = load(folder)
     assert sets.train.shape == (3, 32, 32)
     assert len(sets.test) == 10_000
     mean = sets.test.take(slice(None)).double().mean((0, 2, 3))
@@ -374,7 +387,7 @@ def test_real_cifar10():
     assert mean / 255 == pytest.approx([0.49421428, 0.48513139, 0.45040909], abs=1e-6)
     if len(sets.train) + len(sets.validation) == 10_000:  # only the first batch
         assert len(sets.validation) == 1_000
-        first = np.asarray(Image.open(ROOT / "cifar10" / "data_batch_1.webp").convert("RGB"))[:32, 32:64]
+        first = np.asarray(Image.open(folder / "data_batch_1.webp").convert("RGB"))[:32, 32:64]
         assert np.array_equal(sets.train.take([1])[0], first.transpose(2, 0, 1))
 
 
@@ -716,7 +729,7 @@ def test_the_demo():
 def test_a_name_finds_its_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("SQVAE_DATA", str(tmp_path))
     with pytest.raises(
-        FileNotFoundError, match=r"fashion-mnist is not in .*Get train-images-idx3.* from github.*--data DIR"
+        FileNotFoundError, match=r"fashion-mnist is not in .*Get train-images-idx3.* from github.*`source=DIR`"
     ):
         load("fashion-mnist")
     (tmp_path / "fashion_mnist").mkdir()
@@ -729,10 +742,8 @@ def test_a_name_finds_its_folder(tmp_path, monkeypatch):
     assert len(load("fashion-mnist").test) == 10
 
 
-def test_every_name_says_how_to_get_it(tmp_path, monkeypatch):
+def test_every_name_says_how_to_get_it(monkeypatch):
     monkeypatch.delenv("SQVAE_DATA", raising=False)
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
     for name, dataset in DATASETS.items():
         assert dataset.preprocessing.resolved
         assert "\n" not in dataset.description
@@ -740,23 +751,20 @@ def test_every_name_says_how_to_get_it(tmp_path, monkeypatch):
             assert dataset.reader in {reader.name for reader in READERS}
             with pytest.raises(FileNotFoundError) as missing:
                 load(name, Preprocessing(labels=dataset.preprocessing.labels))
-            for expected in (name, dataset.origin, dataset.layout, "../shared/data", "SQVAE_DATA"):
-                assert expected in str(missing.value).replace(os.sep, "/")
-    write_idx_folder = tmp_path / "shared/data/mnist"
-    write_idx_folder.mkdir(parents=True)
-    write_idx(write_idx_folder / "train-images-idx3-ubyte", random(10, 28, 28))
-    assert len(load("mnist").train) == 8
+            for expected in (name, dataset.origin, dataset.layout, "SQVAE_DATA names, but it is not set"):
+                assert expected in str(missing.value)
 
 
 def test_what_does_not_exist(tmp_path):
-    with pytest.raises(
-        FileNotFoundError, match=r"mnits is neither a path that exists nor the name.*did you mean mnist\?"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"there is no such file or folder: mnits; did you mean mnist\?"):
         load("mnits")
     with pytest.raises(
-        FileNotFoundError, match=r"names are demo, shapes, shape-maps, mnist, fashion-mnist, cifar10, celeba"
+        FileNotFoundError, match=r"these are demo, shapes, shape-maps, mnist, fashion-mnist, cifar10, celeba, .*vctk"
     ):
-        load(tmp_path / "absent")
+        load("absent")
+    (tmp_path / "photos").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"no such file or folder: .*phots; did you mean .*/photos\?$"):
+        load(tmp_path / "phots")
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(ValueError, match=r"notes\.txt is none of: .*a \.npy file; .*a zip file of pictures; a folder"):
         load(tmp_path / "notes.txt")

@@ -68,7 +68,7 @@ def test_every_public_name_is_in_the_reference(site):
     reference = "".join(page.read_text() for page in (site / "api").glob("*.html"))
     first = (site / "api" / "index.html").read_text()
     for name in sqvae.__all__:
-        assert re.search(rf'id="sqvae\.\w+\.{name}"', reference), name
+        assert re.search(rf'id="sqvae\.[\w.]+\.{name}"', reference), name
         assert f">{name}<" in first or f">{name}()<" in first, name
     for room in ("priors.PixelCNN", "networks.conv_encoder", "data.speech.read_audio", "training.Plan"):
         assert f'id="sqvae.{room}"' in reference

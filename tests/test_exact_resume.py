@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 from runs import tiny, weights_of, with_quantizer, write_pictures
 from sqvae.experiment import resume, train
@@ -60,7 +61,7 @@ class SignalAt(Watcher):
     def __init__(self, step: int) -> None:
         self.step = step
 
-    def stepped(self, position: Position, rate: float) -> None:
+    def stepped(self, position: Position, rate: float, loss: Tensor) -> None:
         if position.step == self.step:
             signal.raise_signal(signal.SIGTERM)
 
@@ -217,6 +218,7 @@ def wait_for_steps(log: Path, more_than: int) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_ctrl_c_and_sigterm_save_and_say_how_to_go_on(source, tmp_path):
     settings = ["--set", "network.widths=4,8", "--set", "quantizer.dim=8", "--set", "quantizer.codebook_size=16"]
     settings += ["--set", "network.mix=false", "--set", "training.log_every=5", "--set", "training.batch_size=8"]

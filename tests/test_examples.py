@@ -17,7 +17,7 @@ from sqvae.cli.root import app
 from sqvae.data.speech import write_audio
 
 ROOT = Path(__file__).parents[1]
-WRITTEN_BY_COMMANDS = ("results", "benchmarks", "dropin-")
+WRITTEN_BY_COMMANDS = ("results", "benchmarks", "dropin-", "commands")
 README = ROOT / "README.md"
 PAGES = [
     README,
@@ -57,6 +57,8 @@ def cut_short(command: list[str]) -> list[str]:
     name = command[0]
     if name == "train" and "--dry-run" not in command:
         return [*SMALL, *(SMALL_SPEECH if "recordings" in command else [])]
+    if name == "train":
+        return ["--set", "training.batch_size=2"]  # of which a few steps are measured
     if name == "train-prior":
         return [*SMALL_PRIOR, "--epochs", "1"]
     if name == "reproduce" and "--dry-run" not in command:

@@ -3,6 +3,7 @@
 import asyncio
 import importlib.util
 import io
+import re
 import socket
 import struct
 import time
@@ -240,7 +241,27 @@ def test_another_voice_speaks_the_same_codes():
     session.spoken("ben")
     assert session.codes.equal(before.codes)
     assert not session.looked.seen.reconstruction.equal(before.reconstruction)
-    assert session.explorer.kind.sound(session.example, session.codes).startswith("data:audio/wav;base64,")
+    sound = session.explorer.kind.sound(session.example, session.codes)
+    assert soundfile.info(io.BytesIO(sound)).format == "FLAC"
+
+
+def test_the_original_is_heard_as_it_was_recorded_and_its_reconstruction_as_long():
+    session = session_of("speech")
+    kind, samples = session.explorer.kind, 0.1 * np.random.default_rng(0).standard_normal(8123)
+    session.show(kind.read(wav(samples), "mine.wav"))
+    original, rate = soundfile.read(io.BytesIO(kind.original(session.example)))
+    assert rate == kind.tokenizer.features.rate
+    np.testing.assert_allclose(original, samples, atol=1e-4)
+    session.spoken("ben")  # which keeps the recording
+    assert kind.original(session.example) is not None
+    made, _ = soundfile.read(io.BytesIO(kind.sound(session.example, session.codes)))
+    assert len(made) == len(samples)
+    assert kind.original(Example(example("speech"), "frames alone")) is None
+
+    def gone():
+        raise FileNotFoundError("moved")
+
+    assert kind.original(replace(session.example, recorded=gone)) is None
 
 
 def test_between_two_pictures():
@@ -258,14 +279,28 @@ class TestDrawings:
         session.select(3)
         kind, codes = session.explorer.kind, session.codes
         names = [kind.place_name(codes, place) for place in range(8)]
-        drawn = code_map(codes, codes, 4, session.explorer.colours, names, 3)
+        boxes = [kind.box(codes, place) for place in range(8)]
+        drawn = code_map(codes, codes, 4, boxes, (16, 8), session.explorer.colours, names, 3)
         assert drawn.count('role="gridcell"') == 8
         assert f'aria-label="row 1, column 4: code {session.code}"' in drawn
         assert drawn.count('aria-selected="true"') == 1
         assert "<circle" not in drawn
         changed = codes.clone()
         changed[0, 0] = (changed[0, 0] + 1) % CODES
-        assert code_map(changed, codes, 4, session.explorer.colours, names, 3).count("<circle") == 1
+        assert code_map(changed, codes, 4, boxes, (16, 8), session.explorer.colours, names, 3).count("<circle") == 1
+
+    def test_a_strip_covers_the_spectrogram_and_no_more(self):
+        """51 frames are 26 codes, of which the last has one frame."""
+        session = session_of("speech")
+        kind, codes = session.explorer.kind, session.codes
+        boxes = [kind.box(codes, place) for place in range(len(codes))]
+        drawn = code_map(
+            codes, codes, len(codes), boxes, (51, 80), session.explorer.colours, [""] * len(codes), None, wide=True
+        )
+        assert 'viewBox="0 0 51 80" preserveAspectRatio="none"' in drawn
+        cells = [tuple(map(float, cell)) for cell in re.findall(r'<rect x="([\d.]+)" y="0" width="([\d.]+)"', drawn)]
+        assert cells == [*((2.0 * place, 2.0) for place in range(25)), (50.0, 1.0)]
+        assert kind.seconds(51) == pytest.approx(51 * 0.01)
 
     def test_names_are_words_whatever_they_hold(self):
         drawn = picture(torch.zeros(3, 4, 4, dtype=torch.uint8), '"><script>alert(1)</script>')
@@ -283,9 +318,26 @@ class TestDrawings:
 class TestUploads:
     def test_a_picture_is_brought_to_the_model_s_shape(self):
         given = Image.fromarray(np.full((20, 30, 3), 200, dtype=np.uint8))
-        shown = picture_from(png(given), GREY)
+        shown, changes = picture_from(png(given), GREY)
+        assert changes == "cropped from 30x20 to its centre square, 20x20, resized to 8x8, made grey"
         assert (shown.dtype, shown.shape) == (torch.uint8, (1, 8, 8))
         assert (shown.int() - 200).abs().max() <= 1
+
+    @pytest.mark.parametrize(
+        ("mode", "size", "preprocessing", "said"),
+        [
+            ("L", (8, 8), GREY, ""),
+            ("RGB", (8, 8), GREY, "made grey"),
+            ("RGB", (8, 8), replace(GREY, channels=3), ""),
+            ("L", (4, 4), GREY, "enlarged to 8x8"),
+            ("L", (64, 48), replace(GREY, size=(6, 8)), "resized to 8x6"),
+            ("L", (64, 64), replace(GREY, size=(6, 8)), "cropped from 64x64 to its centre, 64x48, resized to 8x6"),
+            ("L", (64, 64), replace(GREY, crop=8), "cropped from 64x64 to its centre square, 8x8"),
+            ("P", (8, 8), Preprocessing(size=8, labels=True, classes=3), ""),
+        ],
+    )
+    def test_what_is_done_to_a_picture_is_said(self, mode, size, preprocessing, said):
+        assert picture_from(png(Image.new(mode, size)), preprocessing)[1] == said
 
     @pytest.mark.parametrize(
         ("content", "reason"),
@@ -311,9 +363,9 @@ class TestUploads:
 
     def test_a_recording_is_cut_at_its_length(self):
         features = FEATURES["zerospeech"]
-        frames, longer = sound_from(wav(0.1 * np.random.default_rng(0).standard_normal(16_000)), features)
-        assert (frames.shape, longer) == ((101, 80), False)
-        frames, longer = sound_from(wav(np.zeros((LONGEST + 5) * 16_000)), features)
+        frames, samples, longer = sound_from(wav(0.1 * np.random.default_rng(0).standard_normal(16_000)), features)
+        assert (frames.shape, len(samples), longer) == ((101, 80), 16_000, False)
+        frames, _, longer = sound_from(wav(np.zeros((LONGEST + 5) * 16_000)), features)
         assert (len(frames), longer) == (100 * LONGEST + 1, True)
 
     @pytest.mark.parametrize("content", [b"just some words\n" * 100, b"", wav(np.zeros(10)), wav([np.nan] * 9000)])
@@ -346,7 +398,8 @@ class TestServer:
     def test_a_picture_is_taken(self, server):
         content = png(Image.new("L", (30, 20), 99))
         status, text, _ = server.ask("POST", server.upload_address(), content, x_name="mine.png")
-        assert (status, text) == (200, "mine.png: here it is")
+        said = "cropped from 30x20 to its centre square, 20x20, resized to 8x8"
+        assert (status, text) == (200, f"mine.png: {said}")
 
     @pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", ""])
     def test_another_host_is_refused(self, server, host):

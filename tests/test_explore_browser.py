@@ -2,25 +2,29 @@
 
 import base64
 import io
+import itertools
 import os
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+import soundfile
 from benchmarks import exploring
 from PIL import Image
 
 from runs import tiny, write_pictures
 from servers import explored
-from sqvae.experiment import train
+from sqvae.experiment import SpeechSettings, train
 
 pytest.importorskip("nicegui", reason="the page needs NiceGUI: pip install -e '.[explore]'")
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright drives the browser")
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 if BROWSER is None:
-    pytest.skip("there is no browser: install chromium", allow_module_level=True)
+    pytest.skip("browser: there is no Chromium on this machine", allow_module_level=True)
 
 OPTIONS = [
     *("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
@@ -111,6 +115,8 @@ def test_a_dropped_picture_is_seen_and_its_codes_can_be_changed(page, artefacts)
     drop(page, "mine.png", picture())
     wait_for_change(page, "Original", before)
     playwright.expect(page.locator(".drop .say").first).to_have_text("mine.png: here it is")
+    page.locator(".codes .cell").first.wait_for()
+    check_that_cells_tile(page, '[aria-label^="Original"] image')
 
     page.locator(".codes .cell").nth(2).click()
     playwright.expect(page.get_by_role("heading", name="row 1, column 3")).to_be_visible()
@@ -126,6 +132,95 @@ def test_a_dropped_picture_is_seen_and_its_codes_can_be_changed(page, artefacts)
     page.get_by_role("button", name="Undo").click()
     playwright.expect(page.get_by_text("as encoded")).to_be_visible()
     assert shown(page, "Reconstruction") == encoded
+
+
+def cells_of(page) -> list[dict[str, float]]:
+    """The places of cells on the screen, without the thin lines around them."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll(".codes .cell > rect:first-child")].map((cell) => {
+          const box = cell.getBBox(), onto = cell.getScreenCTM();
+          const corner = new DOMPoint(box.x, box.y).matrixTransform(onto);
+          return { x: corner.x, y: corner.y, width: box.width * onto.a, height: box.height * onto.d }; })"""
+    )
+
+
+def check_that_cells_tile(page, whole: str) -> None:
+    """Cells meet without gaps, lie as the picture does, and answer wherever one points."""
+    cells = cells_of(page)
+    shown, drawn = page.locator(whole).bounding_box(), page.locator("svg.codes").bounding_box()
+    assert (drawn["width"], drawn["height"]) == pytest.approx((shown["width"], shown["height"]), abs=1)
+    area = sum(cell["width"] * cell["height"] for cell in cells)
+    assert area == pytest.approx(drawn["width"] * drawn["height"], rel=0.01)
+    for one, right in itertools.pairwise(cells[:7]):
+        assert one["x"] + one["width"] == pytest.approx(right["x"], abs=0.05)
+        assert one["y"] + one["height"] == pytest.approx(cells[7]["y"], abs=0.05)
+    missed = page.evaluate(
+        """() => { const box = document.querySelector("svg.codes").getBoundingClientRect(); let missed = 0;
+          for (let across = 7; across < box.width - 7; across += 1)
+            missed += !document.elementFromPoint(box.x + across, box.y + box.height / 2)?.closest("[data-place]");
+          return missed; }"""
+    )
+    assert missed == 0
+
+
+def colourful(width: int, height: int) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (width, height), "orange").save(file, "png")
+    return file.getvalue()
+
+
+def test_what_was_done_to_a_picture_is_said_beside_it(page):
+    before = shown(page, "Original")
+    drop(page, "wide.png", colourful(64, 48))
+    wait_for_change(page, "Original", before)
+    said = "cropped from 64x48 to its centre square, 48x48, resized to 28x28, made grey"
+    playwright.expect(page.get_by_text(f"wide.png ({said})")).to_be_visible()
+    playwright.expect(page.locator(".drop .say").first).to_have_text(f"wide.png: {said}")
+    playwright.expect(page.locator(".key").first).to_have_text("\N{MINUS SIGN}0.5, darkerequal+0.5, brighter")
+
+
+@pytest.fixture(scope="module")
+def speech_server(tmp_path_factory):
+    root = tmp_path_factory.mktemp("heard")
+    random = np.random.default_rng(0)
+    for speaker, number in itertools.product(("anna", "ben"), range(6)):
+        path = root / "voices" / speaker / f"{number}.wav"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(path, 0.1 * random.standard_normal(8000), 16_000)
+    base = tiny(root / "voices", epochs=1)
+    small = SpeechSettings(channels=8, hidden=8, speaker_dim=4, segments_per_epoch=32)
+    experiment = replace(base, data=replace(base.data, kind="speech"), speech=small)
+    train(experiment, root / "run", announce=lambda text: None)
+    with explored(root / "run") as found:
+        yield found
+
+
+@pytest.mark.parametrize("width", [1200, 360])
+def test_codes_of_speech_lie_below_the_spectrogram_and_both_sounds_play(browser, speech_server, artefacts, width):
+    page = opened(browser, speech_server, width)
+    whole, strip, seconds = (
+        page.locator(one).first.bounding_box() for one in ("svg.strip:not(.codes)", "svg.codes.strip", "svg.seconds")
+    )
+    for other in (strip, seconds):
+        assert (other["x"], other["width"]) == pytest.approx((whole["x"], whole["width"]), abs=0.5)
+    cells = cells_of(page)
+    assert len(cells) == 26  # of 51 frames
+    assert cells[0]["x"] == pytest.approx(whole["x"], abs=0.5)
+    assert cells[0]["width"] == pytest.approx(whole["width"] * 2 / 51, rel=0.01)
+    for one, right in itertools.pairwise(cells):
+        assert one["x"] + one["width"] == pytest.approx(right["x"], abs=0.05)
+    assert cells[-1]["x"] + cells[-1]["width"] == pytest.approx(whole["x"] + whole["width"], abs=0.5)
+
+    page.get_by_role("button", name="Listen").click()
+    playwright.expect(page.locator("audio")).to_have_count(2)
+    page.wait_for_function("[...document.querySelectorAll('audio')].every(sound => sound.readyState > 0)")
+    heard = page.evaluate("[...document.querySelectorAll('audio')].map(one => [one.ariaLabel, one.duration])")
+    assert [label.split(",")[0] for label, _ in heard] == ["Original", "Reconstruction from the codes"]
+    assert [length for _, length in heard] == pytest.approx([0.5, 0.5], abs=0.001)
+    page.screenshot(path=artefacts / f"explore-speech-{width}.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.wrong == []
+    page.close()
 
 
 def test_the_benchmark_measures_answers(browser, server):
@@ -198,7 +293,7 @@ def test_every_picture_has_words_and_every_field_a_label(page):
 
 def test_codes_and_training_and_the_way_between_two(page, artefacts):
     page.get_by_role("tab", name="Codes").click()
-    playwright.expect(page.get_by_text("Perplexity")).to_be_visible()
+    playwright.expect(page.get_by_text("Perplexity of the codes")).to_be_visible()
     playwright.expect(page.locator(".tiles:not(.near) button")).to_have_count(16)
     page.locator(".dots .hot").nth(5).click()
     playwright.expect(page.get_by_role("heading", name="Code 5, and those nearest to it")).to_be_visible()

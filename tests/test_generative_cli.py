@@ -70,10 +70,26 @@ class TestTraining:
         assert main(["train-prior", str(run), "--out", "other", "--epochs", "1", *SMALL_PRIOR]) == 0
         told = said(capsys)
         assert "bits per code" in told
-        assert f"sqvae sample {run} --prior-run other -o samples.png" in told
+        assert f"sqvae sample {run} --prior other -o samples.png" in told
         record = json.loads(Path("other/results-test.json").read_text())
         assert record["measures"]["uniform_bits_per_code"] == 4
         assert record["examples"] == 6
+
+    def test_a_prior_that_is_worse_than_the_histogram_is_said_to_be(self, run, pictures, capsys):
+        arguments = ["--out", "poor", "--epochs", "1", "--set", "training.learning_rate=1e-7", *SMALL_PRIOR]
+        assert main(["train-prior", str(run), *arguments]) == 0
+        told = said(capsys)
+        assert "the prior is worse than the histogram of codes" in told
+        assert "sqvae resume poor --epochs 2" in told
+        sizes = []
+        for name, options in (("poor.sqz", ["--prior", "poor"]), ("plain.sqz", ["--no-prior"])):
+            assert main(["compress", str(run), str(pictures), "-o", name, *options]) == 0
+            assert ("compress with --no-prior" in said(capsys)) == (name == "poor.sqz")
+            sizes.append(Path(name).stat().st_size)
+        assert sizes[0] > sizes[1]
+        arguments = ["--out", "better", "--epochs", "30", "--set", "training.learning_rate=2e-2", *SMALL_PRIOR]
+        assert main(["train-prior", str(run), *arguments]) == 0
+        assert "worse than the histogram" not in said(capsys)
 
     def test_a_prior_that_is_there_is_left_alone(self, run, capsys):
         assert main(["train-prior", str(run), *SMALL_PRIOR]) == 1
@@ -99,9 +115,9 @@ class TestTraining:
 
     def test_bad_settings(self, run, capsys):
         for arguments, message in (
-            (["--prior", "pixelcn"], "prior.name 'pixelcn' is unknown (did you mean pixelcnn?)"),
+            (["--network", "pixelcn"], "prior.name 'pixelcn' is unknown (did you mean pixelcnn?)"),
             (["--set", "prior.heads=2"], "pixelcnn has no prior.heads"),
-            (["--given", "nowhere"], "there is no run nowhere"),
+            (["--given", "nowhere"], "there is no folder nowhere"),
             (["--set", "nothing=1"], "there is no setting 'nothing'"),
         ):
             assert main(["train-prior", str(run), "--out", "other", *arguments]) == 1
@@ -146,7 +162,7 @@ class TestSampling:
             (["--top-p", "1.5"], "top_p must be more than 0 and at most 1, got 1.5"),
             (["--class", "cat"], "this prior knows no classes, and was asked for cat"),
             (["--seconds", "2"], "--seconds is of models of speech"),
-            (["--prior-run", "nowhere"], "there is no prior in nowhere"),
+            (["--prior", "nowhere"], "there is no prior in nowhere"),
         ):
             assert main(["sample", str(run), "-o", "samples.png", *arguments]) == 1
             assert message in said(capsys)
@@ -156,12 +172,12 @@ class TestSampling:
         assert main([*arguments, "--set", "training.learning_rate=2e-2", "--out", "by-class"]) == 0
         brightness = {}
         for name in ("bright", "dark"):
-            arguments = ["sample", str(run), "--prior-run", "by-class", "-n", "24", "--class", name]
+            arguments = ["sample", str(run), "--prior", "by-class", "-n", "24", "--class", name]
             assert main([*arguments, "-o", f"{name}.png"]) == 0
             brightness[name] = np.asarray(Image.open(f"{name}.png")).mean()
         assert brightness["bright"] > brightness["dark"] + 30
         capsys.readouterr()
-        assert main(["sample", str(run), "--prior-run", "by-class", "--class", "brigth", "-o", "x.png"]) == 1
+        assert main(["sample", str(run), "--prior", "by-class", "--class", "brigth", "-o", "x.png"]) == 1
         assert "there is no class 'brigth' (did you mean bright?); there is bright, dark" in said(capsys)
 
         generator = load_generator(run, "by-class")
@@ -178,9 +194,8 @@ class TestChangedCodes:
     def test_neighbors(self, run, pictures, capsys):
         assert main(["neighbors", str(run), str(pictures / "dark"), "-o", "neighbors.png", "-k", "1", "-k", "4"]) == 0
         with Image.open("neighbors.png") as sheet:
-            assert (
-                sheet.width == 8 * 96
-            )  # 30 pictures in bands of 8: originals, reconstructions, two kinds of neighbours
+            assert sheet.width > 8 * 96  # 30 pictures in bands of 8, and beside them what their rows are
+            assert "original, reconstruction, 1st nearest code, 4th nearest code" in sheet.text["Description"]
         assert "every code's neighbour 1, 4" in said(capsys)
         assert main(["neighbors", str(run), str(pictures / "dark"), "-o", "more.png", "-k", "16"]) == 1
         assert "k must be 1 ... 15, got 16" in said(capsys)
@@ -203,7 +218,9 @@ class TestChangedCodes:
         first, second = (str(pictures / name) for name in ("bright/0.png", "dark/1.png"))
         assert main(["interpolate", str(run), first, second, "-o", "between.png", "--steps", "5"]) == 0
         with Image.open("between.png") as row:
-            assert row.width == 7 * row.height
+            assert row.width >= 7 * 96
+            assert "from 0.png to 1.png" in row.text["Description"]
+            assert "original, 0%, 25%, 50%, 75%, 100%, original" in row.text["Description"]
         tokenizer = load(run)
         a, b = (
             next(iter(stream([path], tokenizer.preprocessing, batch=1, on_skip=print)))[1] for path in (first, second)
@@ -215,6 +232,38 @@ class TestChangedCodes:
             assert torch.equal(torch.cdist(z.double(), vectors.double()).argmin(1), codes.flatten())
         assert main(["interpolate", str(run), str(pictures), second, "-o", "x.png"]) == 1
         assert "holds several pictures: name one to begin with" in said(capsys)
+
+
+def test_nothing_is_replaced_unless_a_person_says_so(run, pictures, capsys):
+    """Every command that writes where it is told to."""
+    first, second = (str(pictures / name) for name in ("bright/0.png", "dark/1.png"))
+    for target, command in (
+        ("codes.safetensors", ["encode", first]),
+        ("codes.npz", ["encode", first]),
+        ("photos.sqz", ["compress", first]),
+        ("neighbors.png", ["neighbors", first]),
+        ("between.png", ["interpolate", first, second]),
+        ("sheet.png", ["sample", "-n", "2"]),
+        ("samples/sample-00001.png", ["sample", "-n", "2"]),
+        ("rebuilt/0.png", ["reconstruct", first]),
+        ("decoded/0.png", ["decode", "codes.npz"]),
+        ("restored/0.png", ["decompress", "photos.sqz"]),
+        ("plots/use.png", ["inspect"]),
+        ("page.html", ["report"]),
+        ("programs/encoder.pt2", ["export", "--torch"]),
+    ):
+        name, *rest = command
+        out = target if "/" not in target else target.partition("/")[0]
+        typed = [name, str(run), *rest, "-o", out]
+        Path(target).parent.mkdir(exist_ok=True)
+        Path(target).write_text("mine")
+        capsys.readouterr()
+        assert main(typed) == 1, target
+        assert "--overwrite" in said(capsys), target
+        assert Path(target).read_text() == "mine", target
+        assert main([*typed, "--overwrite"]) == 0, target
+        assert Path(target).read_bytes() != b"mine", target
+        assert not list(Path().rglob("*.partial"))
 
 
 class TestRates:
@@ -291,6 +340,14 @@ class TestCompression:
         capsys.readouterr()
         assert main(["decompress", "other", "photos.sqz", "-o", "restored"]) == 1
         assert "holds codes of another model" in said(capsys)
+        assert main(["compress", str(run), str(pictures), "-o", "learned.sqz"]) == 0
+        capsys.readouterr()
+        assert main(["decompress", "other", "learned.sqz", "-o", "restored"]) == 1  # which has no prior
+        told = said(capsys)
+        assert (
+            "learned.sqz was compressed with a learned prior, and other has none: the file holds codes of ano" in told
+        )
+        assert "Decompress with the run that compressed it, or name its prior with --prior" in told
 
     def test_no_picture_at_all_leaves_nothing(self, run, capsys):
         Path("empty").mkdir()
@@ -313,5 +370,5 @@ def test_speech_is_sampled_too(tmp_path, capsys):
     assert [len(one) for one in frames] == [50, 50]
     assert len(list(Path("said").glob("*.wav"))) == 2
     capsys.readouterr()
-    assert main(["sample", "speech", "-o", "said", "--speaker", "nobody"]) == 1
+    assert main(["sample", "speech", "-o", "other", "--speaker", "nobody"]) == 1
     assert "does not know the speaker 'nobody'" in said(capsys)

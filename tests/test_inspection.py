@@ -31,6 +31,7 @@ from sqvae.experiment import (
 from sqvae.quantizers import QUANTIZERS
 from sqvae.reports import save_atlas, save_curves, save_distances, save_use
 from sqvae.reports.clustering import near_order
+from sqvae.reports.codebook import most_used
 from sqvae.training import read_records
 
 SHAPES = {"grey": (1, 8, 8), "colour": (3, 8, 16), "tall": (1, 16, 8), "one position": (3, 4, 4)}
@@ -311,7 +312,27 @@ def test_the_plot_of_distances(size, shown, known, figures):
     assert sum(bar.get_height() for bar in histogram.patches) == shown
     assert any("= 0.5" in text.get_text() for text in histogram.get_legend().get_texts())
     if shown < size:
-        assert f"the {'most used' if known else 'first'} {shown} of {size} codes" in figure.get_suptitle()
+        which = most_used(shown, counts) if known else f"the first {shown} of {size} codes"
+        assert figure.get_suptitle() == f"Distances between {which}"
+
+
+def test_which_codes_are_shown_is_said():
+    counts = torch.cat((torch.arange(1, 33), torch.zeros(96)))
+    assert most_used(32, counts) == "the 32 most used of 128 codes"
+    assert most_used(64, counts) == "all 32 used, and 32 of the 96 unused, of 128 codes"
+
+
+def test_codes_are_described_as_the_best_checkpoint_has_them(run, capsys):
+    copy = Path("copy")
+    shutil.copytree(run, copy)
+    records = read_records(copy / "log.jsonl")
+    best = [one for one in records if one["kind"] == "validation" and one["best"]][-1]
+    later = {**best, "epoch": best["epoch"] + 1, "best": False, "perplexity": 1.0, "counts": [1, *[0] * 15]}
+    (copy / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in [*records, later]))
+    assert main(["inspect", str(copy)]) == 0
+    used = sum(map(bool, best["counts"]))
+    words = f"with the best checkpoint, after epoch {best['epoch']}: {used} of 16 are used on validation"
+    assert words in said(capsys)
 
 
 @pytest.mark.parametrize(("channels", "number"), [(1, 1), (3, 9)])
@@ -392,8 +413,8 @@ def test_the_plots_say_on_how_many_pictures(run, figures, capsys):
     assert main(["inspect", str(run), "-o", "out", "--pictures", "4", "--codes", "5"]) == 0
     atlas, use, distances, _ = figures
     words = " ".join(text.get_text() for text in atlas.axes[0].texts)
-    assert "the 5 most used of 16 codes" in words
-    assert "4 of 6 validation pictures of pictures.npy" in words
+    assert "What each code stands for: the only one used, and 4 of the 15 unused, of 16 codes" in words
+    assert "4 of 6 validation pictures of pictures.npy, with the best checkpoint, after epoch" in words
     assert "4 of 6 validation pictures" in use.get_supxlabel()
     assert "16 codes" in distances.get_suptitle()
 
@@ -417,15 +438,15 @@ def test_inspect_without_the_data(run, capsys, figures):
         assert f"perplexity {recorded['perplexity']:,.1f}" in use.get_suptitle()
         assert "as recorded after epoch 1" in use.get_supxlabel()
         Path("moved/log.jsonl").unlink()
-        assert main(["inspect", "moved", "-o", "out"]) == 0
+        assert main(["inspect", "moved", "-o", "out", "--overwrite"]) == 0
         printed = said(capsys)
         assert "use.png and codes.png are left out:" in printed
         assert "out/distances.png:" in printed
         assert "annealing.png is left out: nothing has been recorded yet" in printed
-        assert main(["inspect", "moved", "-o", "out", "--data", str(hidden)]) == 0
+        assert main(["inspect", "moved", "-o", "out", "--overwrite", "--data", str(hidden)]) == 0
         assert "out/codes.png: what each code stands for" in said(capsys)
-        assert main(["inspect", "moved", "-o", "out", "--data", "nowhere"]) == 1
-        assert "sqvae: nowhere is neither a path that exists nor the name of a data set" in said(capsys)
+        assert main(["inspect", "moved", "-o", "out", "--overwrite", "--data", "nowhere"]) == 1
+        assert "sqvae: there is no such file or folder: nowhere" in said(capsys)
     finally:
         hidden.rename(run.parent / "pictures.npy")
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import zipfile
 import zlib
 from pathlib import Path
@@ -13,15 +12,16 @@ import torch
 from PIL import Image
 from sklearn.metrics import jaccard_score
 
+from real_data import folder_of
 from sqvae.cli import main
-from sqvae.data import Preprocessing, UnreadablePictureError, holds_labels, load, stream
+from sqvae.data import Preprocessing, UnreadablePictureError, load, recognise, stream
 from sqvae.experiment import DataSettings, medium_of, new_model, override, prepare
 from sqvae.experiment import load as load_tokenizer
 from sqvae.experiment.class_colours import class_colours, to_lab
-from sqvae.experiment.media import LabelMedium
+from sqvae.experiment.media import UNKNOWN, LabelMedium
 from sqvae.likelihoods import CategoricalLikelihood, VonMisesFisherLikelihood, one_hot_directions
 from sqvae.metrics import Confusion, Levels
-from sqvae.recipes import RECIPES
+from sqvae.recipes import RECIPES, suitable
 
 LABELS = Preprocessing(labels=True)
 
@@ -30,6 +30,10 @@ SMALL = [
     *("--set", "quantizer.codebook_size=16", "--set", "training.passes_per_epoch=2", "--set", "training.threads=1"),
     *("--set", "training.log_every=1"),
 ]
+
+
+def holds_labels(source):
+    return recognise(source).kind == "labels"
 
 
 def areas(height, width, labels, seed=0):
@@ -162,7 +166,7 @@ class TestReading:
         data = load(folder, Preprocessing(labels=True, classes=3))
         (note,) = (note for note in data.notes if "odd.png" in note)
         assert "it has the labels 7, and the classes are 0 to 2" in note
-        assert "--set data.classes=8" in note
+        assert "pass `data.classes=8`" in note
         with pytest.raises(UnreadablePictureError, match=r"odd.png can't be read: it has the labels 7"):
             load(folder, Preprocessing(labels=True, classes=3), strict=True)
 
@@ -246,6 +250,16 @@ class TestReading:
         from sqvae.data.cache import entry_key
 
         assert entry_key("content", Preprocessing(28, None, 1)) == "f0e18c8e439eae0481b51f6f54d8587e"
+
+    def test_jpegs_that_were_decoded_at_a_fraction_of_their_size_are_not_found_again(self):
+        from sqvae.data.cache import entry_key
+
+        for wanted, renamed in (
+            (Preprocessing(28, None, 1), True),
+            (Preprocessing(28, 140, 1), False),
+            (Preprocessing(28, labels=True, classes=3), False),
+        ):
+            assert (entry_key("content", wanted, jpegs=True) != entry_key("content", wanted)) == renamed
 
 
 class TestDetection:
@@ -577,10 +591,26 @@ class TestMedium:
 
     def test_errors_stand_out(self):
         x, y = torch.tensor([[[0, 1, 255]]]), torch.tensor([[[0, 2, 2]]])
-        shown, errors = self.medium.shown(y), self.medium.errors(x, y)
-        assert torch.equal(errors[0, :, 0, 1], shown[0, :, 0, 1])  # wrong: as it is
-        assert (errors[0, :, 0, 0] > shown[0, :, 0, 0]).any()  # right: faded
-        assert (errors[0, :, 0, 2] == 0).all()
+        for colours in ((), ("#000000", "#ffffff", "#e6007e"), ("#808080", "#ffffff", "#f0f0f0")):
+            medium = LabelMedium(3, 255, (), colours)
+            right, wrong, unknown = medium.errors(x, y)[0, :, 0].T
+            assert (255 * wrong).round().tolist() == [230, 0, 126]  # whatever the classes' colours
+            assert right.min() == right.max() >= 0.75
+            assert torch.equal(unknown, medium.shown(x)[0, :, 0, 2])
+
+    @pytest.mark.parametrize(
+        ("colours", "expected"),
+        [
+            (("#ff0000", "#0000ff"), "#808080"),
+            (("#7a8080", "#0000ff"), "#ffffff"),
+            (("#808080", "#f8f8f8"), "#000000"),
+            (("#808080", "#ffffff", "#000000"), "#c0c0c0"),
+        ],
+    )
+    def test_what_is_not_known_is_unlike_every_class(self, colours, expected):
+        assert LabelMedium(len(colours), 255, (), colours).unknown == (UNKNOWN, expected)
+        shown = LabelMedium(len(colours), 255, (), colours).shown(torch.tensor([[[255]]]))
+        assert bytes((255 * shown).round().byte().flatten().tolist()).hex() == expected[1:]
 
     def test_files_hold_the_labels(self):
         labels = torch.randint(0, 3, (1, 4, 5))
@@ -642,11 +672,8 @@ class TestConfiguration:
         ],
     )
     def test_settings_say_what_the_data_is(self, settings, recipe, tmp_path):
-        from sqvae.cli.training import asked_for
-
         Image.new("L", (8, 8)).save(tmp_path / "one.png")
-        experiment = asked_for(None, str(tmp_path), settings, None, None, None, False, False)
-        assert experiment.recipe == recipe
+        assert suitable(str(tmp_path), settings).recipe == recipe
 
     def test_a_set_of_the_hub_is_not_loaded_to_be_looked_at(self):
         assert not holds_labels("hf:owner/name")
@@ -688,12 +715,17 @@ class TestCommandLine:
     def test_a_folder_of_label_maps_just_trains(self, maps, tmp_path, capsys):
         assert main(["train", "--data", str(maps), "--epochs", "1", *SMALL]) == 0
         said = " ".join(capsys.readouterr().err.split())
-        assert "holds label maps" in said
+        assert said.startswith(
+            "- data: label maps, because all 24 images looked at are grey images with 4 labels and 255, in areas"
+        )
         assert "label maps of 4 classes, 0 to 3" in said
         assert "pixels with the label 255 are ignored" in said
         assert "wrong" in said
         assert "mIoU" in said
-        assert (tmp_path / "runs" / "maps" / "pictures" / "epoch-0001.png").exists()
+        with Image.open(tmp_path / "runs" / "maps" / "pictures" / "epoch-0001.png") as picture:
+            words = picture.text["Description"]
+        assert words.startswith("maps: validation label maps of maps, after epoch 1 of 1")
+        assert "original, reconstruction, what is wrong" in words
 
     def test_evaluation_names_the_classes(self, run, capsys):
         assert main(["evaluate", str(run), "--json"]) == 0
@@ -702,6 +734,11 @@ class TestCommandLine:
         assert {name for name in measures if name.startswith("iou of")} <= {
             f"iou of {name}" for name in ("sky", "road", "car", "tree")
         }
+        with Image.open(run / "results-test.png") as picture:
+            *_, legend = picture.text["Description"].splitlines()
+        assert set(legend.split(", ")) <= {"sky", "road", "car", "tree", "nothing known (ignored)"}
+        for name in measures:  # what occurs in the set is mostly in the examples, too
+            assert not name.startswith("iou of") or name.removeprefix("iou of ") in legend
         page = (run / "results-test.md").read_text()
         assert "mIoU, of the" in page
         assert "classes that occur" in page
@@ -761,13 +798,8 @@ class TestCommandLine:
             tokenizer.encode(torch.zeros(1, 22, 24).long())
 
 
-needs_camvid = pytest.mark.skipif(
-    not Path(os.environ.get("SQVAE_DATA", "../shared/data"), "camvid_labels").is_dir(), reason="CamVid is not here"
-)
-
-
-@needs_camvid
 def test_camvid():
+    folder_of("camvid_labels")
     prepared = prepare(RECIPES["camvid"](), announce=lambda text: None)
     sets = prepared.data
     assert [len(part) for part in (sets.train, sets.validation, sets.test)] == [367, 101, 233]

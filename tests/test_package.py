@@ -147,3 +147,39 @@ def test_a_few_hundred_steps_on_real_digits_learn_something():
     baseline = (training.mean(0) - test).square().mean()
     assert error < 0.3 * baseline
     assert quantizer(model.encoder(test)).perplexity > 8
+
+
+def test_the_last_line_says_what_was_skipped_and_how_to_get_it():
+    from conftest import in_words
+
+    assert in_words([]) == "No test was skipped."
+    line = in_words([*(f"{start}: why" for start in ("real data", "real data", "browser")), "root may write anywhere"])
+    assert line.startswith("4 tests were skipped: 2 without real data sets (SQVAE_DATA=DIR make test")
+    assert "1 without a browser (scripts/system-packages installs Chromium)" in line
+    assert "1 without what this system or user does not have (each reason above says what)" in line
+    assert "\n" not in line
+
+
+def test_the_lock_has_one_version_of_everything_for_each_python():
+    """`make` installs by constraints.txt: each requirement must be there, in its range, for every supported Python."""
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    root = Path(__file__).parents[1]
+    tomllib = pytest.importorskip("tomllib", reason="Python 3.10 does not read TOML")
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    wanted = [Requirement(text) for part in project["optional-dependencies"].values() for text in part]
+    wanted += [Requirement(text) for text in project["dependencies"]]
+    lines = (root / "constraints.txt").read_text().splitlines()
+    locked = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    for version in ("3.10", "3.11", "3.12", "3.13", "3.14"):
+        python = {"python_version": version, "python_full_version": f"{version}.0"}
+        pinned = {
+            canonicalize_name(one.name): str(one.specifier).removeprefix("==")
+            for one in locked
+            if one.marker is None or one.marker.evaluate(python)
+        }
+        for one in wanted:
+            name = canonicalize_name(one.name)
+            assert name in pinned, (version, name)
+            assert one.specifier.contains(pinned[name]), (version, name, pinned[name])

@@ -64,6 +64,14 @@ class TestTraining:
         assert after["bits_per_code"] < after["histogram_bits_per_code"]
         assert after["uniform_bits_per_code"] == 4
 
+    def test_records_say_what_codes_cost_without_it(self, run, tmp_path):
+        train(small(run), tmp_path / "prior", announce=quiet)
+        prepared = prepare_prior(small(run), announce=quiet)
+        expected = prepared.evaluate(prepared.new_model(), "validation")
+        validations = [one for one in read_records(tmp_path / "prior/log.jsonl") if one["kind"] == "validation"]
+        for name in ("histogram_bits_per_code", "uniform_bits_per_code"):
+            assert [one[name] for one in validations] == [expected[name]] * 2
+
     def test_codes_are_made_once(self, run, monkeypatch):
         prepare_prior(small(run), announce=quiet)
         written = (run / "codes.safetensors").stat().st_mtime_ns
@@ -93,7 +101,7 @@ class TestTraining:
         train(small(run), tmp_path / "whole", announce=quiet)
 
         class Stop(Watcher):
-            def stepped(self, position, rate):
+            def stepped(self, position, rate, loss):
                 if position.step == 3:
                     import os
                     import signal
@@ -105,6 +113,11 @@ class TestTraining:
         resume(tmp_path / "stopped", announce=quiet)
         for name in ("last", "best"):
             assert weights_of(tmp_path / "stopped" / name) == weights_of(tmp_path / "whole" / name)
+
+    def test_so_many_steps(self, run, tmp_path):
+        plan = replace(small(run).training, steps=7)
+        train(small(run, training=plan), tmp_path / "prior", announce=quiet)
+        assert json.loads((tmp_path / "prior/last/training.json").read_text())["step"] == 7
 
     def test_it_stops_at_a_likelihood(self, run, tmp_path):
         train(small(run), tmp_path / "whole", announce=quiet)
@@ -163,7 +176,10 @@ class TestSampling:
         assert generator.tokenizer.decode(codes).shape == (2, 1, 12, 20)
 
     def test_classes_that_it_does_not_know(self, run, prior):
-        with pytest.raises(ConfigurationError, match="knows no classes, and was asked for cat: train one with --by"):
+        with pytest.raises(
+            ConfigurationError,
+            match="knows no classes, and was asked for cat: train one with `sqvae",
+        ):
             load_generator(run, prior).sample(1, classes=["cat"])
 
 
@@ -254,7 +270,7 @@ class TestDistances:
     def test_the_command(self, run, prior, tmp_path, capsys):
         from sqvae.cli import main
 
-        arguments = ["fid", str(run), "--features", "random-convolutions", "--prior-run", str(prior), "--json"]
+        arguments = ["fid", str(run), "--features", "random-convolutions", "--prior", str(prior), "--json"]
         sets = ["--of", "reconstruction", "--of", "samples", "--of", "samples-histogram"]
         assert main([*arguments, *sets, "--pictures", "8"]) == 0
         record = json.loads(capsys.readouterr().out)

@@ -5,9 +5,11 @@ import re
 import shutil
 import subprocess
 import sys
+from base64 import b64decode
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +21,14 @@ from PIL import Image
 from runs import said, tiny, with_quantizer
 from sqvae.cli import main
 from sqvae.experiment import PriorExperiment, PriorSettings, SpeechSettings, train
+from sqvae.metrics.meanings import BATCHES, CODES, MEAN_PROBABILITIES
 from sqvae.reports import Claim, Picture, Report, Table, html_page
 from sqvae.reports.axes import Axis, fitting
 from sqvae.reports.charts import Dot, Level, bar_chart, line_chart, scatter
-from sqvae.reports.codes import Tiles, code_map, code_numbers
+from sqvae.reports.codes import Span, Tiles, code_map, code_numbers
 from sqvae.reports.page import as_png, is_page_of, page, words
-from sqvae.reports.run_page import without_places
+from sqvae.reports.results import results_page
+from sqvae.reports.run_page import about_chapter, without_places
 from sqvae.training import Plan
 
 HOSTILE = "a <b>bold & \"quoted\" 'name'"
@@ -77,7 +81,9 @@ def checked(path: Path, *places: Path) -> Checked:
     text = path.read_text(encoding="utf-8")
     found = Checked(text)
     assert len(found.ids) == len(set(found.ids))
-    assert all(one.startswith("data:image/") or one.removeprefix("#") in found.ids for one in found.asked)
+    assert all(
+        one.startswith(("data:image/", "data:audio/")) or one.removeprefix("#") in found.ids for one in found.asked
+    )
     assert not re.search(r"https?://", text)
     assert found.kinds["script"] == 0
     assert len(text) < 3_000_000
@@ -183,15 +189,19 @@ class TestKinds:
         assert "open it in any browser" in told
         found = checked(out, place, tmp_path)
         assert found.kinds["article"] == 3
-        assert found.kinds["img"] == 3 * 3 + 16 + 9  # three of an example, samples, an interpolation
+        assert found.kinds["img"] == 3 * 3 + 16 + 11  # three of an example, samples, an interpolation with its ends
         assert found.text.count(HOSTILE) == 3
         for text in (
+            "12.5%",
+            "both as they are at the ends",
             "my <i>run",
             "3 of 4 test pictures of my <i>photos.",
             "seed 0, batches of 8",
             "all 6 epochs are done",
             "quantizer.codebook_size 16",
             "bits by the prior",
+            "full colour is a difference of 0.5 or more, where black is 0 and white is 1",
+            "\N{MINUS SIGN}0.5, darker equal +0.5, brighter",
             "in use, as if all those were used equally",
             "On the test set of my <i>photos",
             "perplexity of the codes",
@@ -230,7 +240,8 @@ class TestKinds:
         for name in ("sky", "<i>road", "car"):
             overlap = measures.get(f"iou of {name}")
             assert (f"{name} IoU {100 * overlap:.1f}%" if overlap is not None else name) in found.text
-        assert "full colours are wrong labels" in found.text
+        assert "In the difference, magenta is a wrong label, pale grey a right one." in found.text
+        assert found.kinds["i"] == 0  # no key of signed differences
         assert "of the pixels are wrong" in found.text
         assert "concentration of the quantization" in found.text
 
@@ -248,7 +259,7 @@ class TestKinds:
         found = checked(Path("vae.html"), place, tmp_path)
         assert "this model has a continuous latent, and no codes" in found.text
         assert "the normal distribution, which is a VAE's prior" in found.text
-        assert found.kinds["img"] == 2 * 3 + 16 + 9
+        assert found.kinds["img"] == 2 * 3 + 16 + 11
         assert not [one for one in found.ids if one.startswith("code-")]
         assert "variance of the latent" in found.text
         assert "anneals" not in found.text
@@ -261,6 +272,45 @@ class TestKinds:
         assert "The mean spectrum of each of the" in found.text
         assert "a second of speech, 16,000 samples" in found.text
         assert "mean squared error" in found.text
+
+    def test_speech_can_be_listened_to(self, speech, place, tmp_path, monkeypatch):
+        from sqvae.cli import run_report
+
+        assert main(["report", str(speech), "-o", str(tmp_path / "report.html")]) == 0
+        found = checked(tmp_path / "report.html", place)
+        sounds = [one for one in found.asked if one.startswith("data:audio/flac;base64,")]
+        assert len(sounds) == 2 * found.kinds["article"] > 0
+        assert found.text.count("original, as recorded") == found.kinds["article"]
+        assert "reconstruction from the codes, in the voice <u>ben" in found.text
+        contents = [b64decode(one.partition(",")[2]) for one in sounds]
+        for content in contents:
+            samples, rate = soundfile.read(BytesIO(content))
+            assert (len(samples), rate) == (8000, 16_000)  # half a second, as it was recorded
+            assert np.abs(samples).max() > 0.01
+        size = sum(map(len, contents))
+        assert f"All of them can be listened to: {size / 1000:,.0f} kB of sound (FLAC) lie in this page" in found.text
+
+        most = len(contents[0]) + len(contents[1])
+        monkeypatch.setattr(run_report, "SOUND", most)
+        assert main(["report", str(speech), "-o", str(tmp_path / "report.html"), "--overwrite"]) == 0
+        found = checked(tmp_path / "report.html", place)
+        held = [b64decode(one.partition(",")[2]) for one in found.asked if one.startswith("data:audio/")]
+        assert 0 < sum(map(len, held)) <= most
+        assert "The first 1 can be listened to" in found.text
+
+    def test_measures_that_look_alike_are_told_apart(self, pictures, tmp_path):
+        assert main(["report", str(pictures), "-o", str(tmp_path / "report.html")]) == 0
+        text = checked(tmp_path / "report.html").text
+        for sentence in (CODES, MEAN_PROBABILITIES, BATCHES):
+            assert text.count(sentence) == 1
+            assert sentence in (pictures / "results-test.md").read_text()
+
+    def test_what_is_wrong_comes_first_where_it_is_given(self):
+        chapter = about_chapter([], ["a model"], [], {}, warnings=["the codebook has <i>collapsed"])
+        assert chapter.body.index("has &lt;i&gt;collapsed") < chapter.body.index("a model")
+        assert "warned" not in about_chapter([], ["a model"], [], {}).body
+        page = results_page("Results", "sqvae", "on mine", {"MSE": "1"}, warnings=["the codebook has collapsed"])
+        assert page.index("**the codebook has collapsed**") < page.index("| MSE | 1 |")
 
 
 class TestWhatIsMissing:
@@ -290,17 +340,17 @@ class TestWhatIsMissing:
         config = json.loads((moved / "config.json").read_text())
         config["experiment"]["training"]["epochs"] = 9
         (moved / "config.json").write_text(json.dumps(config))
-        assert main(["report", str(moved), "-o", "page.html"]) == 0
+        assert main(["report", str(moved), "-o", "page.html", "--overwrite"]) == 0
         assert "6 of 9 epochs are done; go on with: sqvae resume" in checked(Path("page.html"), place).text
         for name in ("best", "last", "previous"):
             shutil.rmtree(moved / name, ignore_errors=True)
-        assert main(["report", str(moved), "-o", "page.html"]) == 0
+        assert main(["report", str(moved), "-o", "page.html", "--overwrite"]) == 0
         found = checked(Path("page.html"), place)
         assert found.text.count("there is no checkpoint yet") == 3
         assert found.kinds["img"] == 0
         assert "variance of the quantization" in found.text
         (moved / "log.jsonl").unlink()
-        assert main(["report", str(moved), "-o", "page.html"]) == 0
+        assert main(["report", str(moved), "-o", "page.html", "--overwrite"]) == 0
         assert "nothing has been recorded yet" in checked(Path("page.html"), place).text
 
     def test_results_that_are_damaged_or_of_before(self, moved, pictures, place):
@@ -319,7 +369,7 @@ class TestWhatIsMissing:
         assert "drawn by its prior" in checked(Path("page.html")).text
         shutil.copytree(pictures / "prior", tmp_path / "maps" / "prior")
         shutil.copytree(maps, tmp_path / "maps", dirs_exist_ok=True)
-        assert main(["report", str(tmp_path / "maps"), "-o", "page.html"]) == 0
+        assert main(["report", str(tmp_path / "maps"), "-o", "page.html", "--overwrite"]) == 0
         assert (
             "Samples can't be shown: maps/prior is a prior of another model"
             in checked(Path("page.html"), tmp_path).text
@@ -335,15 +385,16 @@ class TestWhatIsMissing:
 
 
 class TestTheFile:
-    def test_only_a_report_is_replaced(self, moved, capsys):
+    def test_nothing_is_replaced(self, moved, capsys):
         out = Path("page.html")
         out.write_text("<!doctype html>mine")
         assert main(["report", str(moved), "-o", "page.html"]) == 1
-        assert "page.html is there already, is no report, and is left as it is" in said(capsys)
+        assert "page.html is there already, and is left as it is" in said(capsys)
         assert out.read_text() == "<!doctype html>mine"
         assert main(["report", str(moved), "-o", "page.html", "--overwrite"]) == 0
         first = out.read_bytes()
-        assert main(["report", str(moved), "-o", "page.html"]) == 0
+        assert main(["report", str(moved), "-o", "page.html"]) == 1
+        assert main(["report", str(moved), "-o", "page.html", "--overwrite"]) == 0
         assert out.read_bytes() == first
         assert [path.name for path in Path.cwd().iterdir() if path.name.startswith("page")] == ["page.html"]
         Path("folder").mkdir()
@@ -385,8 +436,6 @@ class TestParts:
 
     @pytest.mark.parametrize("colours", [1, 2, 255, 5000])
     def test_a_picture_is_the_same_to_the_pixel(self, colours):
-        from io import BytesIO
-
         random = np.random.default_rng(0)
         pixels = random.integers(0, 256, (colours, 3), dtype=np.uint8)[random.integers(0, colours, (90, 70))]
         for one in (pixels, np.repeat(pixels[..., :1], 3, -1)):
@@ -440,12 +489,11 @@ class TestParts:
             assert places == [tuple(place) for place in np.argwhere(codes == code).tolist()]
         assert len(re.findall("h1v1h-1z", drawn)) == 35
         assert code_numbers(np.zeros((64, 64), dtype=np.int64)) == ""
-        assert "h1v1" in code_map(codes[0], np.zeros((9, 3), dtype=np.uint8), None)
+        strip = code_map(codes[0], np.zeros((9, 3), dtype=np.uint8), None, Span(6.5, 0.13))
+        assert 'viewBox="0 0 6.5 1" preserveAspectRatio="none"' in strip
+        assert "0.1 s</text>" in strip
 
     def test_tiles_are_parts_of_one_picture(self):
-        from base64 import b64decode
-        from io import BytesIO
-
         drawn = np.random.default_rng(0).integers(0, 256, (5, 4, 6, 3), dtype=np.uint8)
         text = Tiles("code", np.array([7, 3, 9, 0, 1]), drawn).definitions()
         Checked(text)
@@ -463,8 +511,22 @@ def browser():
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if path is None:
-        pytest.skip("there is no Chromium on this machine")
+        pytest.skip("browser: there is no Chromium on this machine")
     return playwright, path
+
+
+def _check_speech(shown) -> None:
+    """Sound that plays, and codes that lie exactly below the spectrogram."""
+    shown.wait_for_function("[...document.querySelectorAll('audio')].every(sound => sound.readyState > 0)")
+    lengths = shown.evaluate("[...document.querySelectorAll('audio')].map(sound => sound.duration)")
+    assert lengths == pytest.approx([0.5] * 4, abs=0.001)
+    example = shown.locator("article").first
+    pictures = [one.bounding_box() for one in example.locator("figure img").all()]
+    cells = [one.bounding_box() for one in example.locator("svg.codes path").all()]
+    left, right = min(cell["x"] for cell in cells), max(cell["x"] + cell["width"] for cell in cells)
+    for picture in pictures:
+        assert (left, right) == pytest.approx((picture["x"], picture["x"] + picture["width"]), abs=0.5)
+    assert min(cell["y"] for cell in cells) > max(picture["y"] + picture["height"] for picture in pictures)
 
 
 def test_a_browser_asks_for_nothing_and_shows_it_on_a_small_screen(pictures, speech, tmp_path):
@@ -487,6 +549,8 @@ def test_a_browser_asks_for_nothing_and_shows_it_on_a_small_screen(pictures, spe
                 assert complaints == []
                 assert shown.evaluate("document.documentElement.scrollWidth") == 360
                 assert shown.evaluate("[...document.images].every(image => image.naturalWidth > 0)")
+                if out == pages[1]:
+                    _check_speech(shown)
                 first = shown.locator("svg.codes .hot").first
                 assert not first.locator("text").is_visible()
                 area = first.locator("path")

@@ -380,6 +380,7 @@ def test_the_small_budget_s_choice_is_by_validation():
     assert list(verdicts("small-budget", records).values()) == [False]
 
 
+@pytest.mark.slow
 def test_other_pictures_by_path_stay_on_the_page(tmp_path, capsys):
     """Under their own name, beside those that the figure is about."""
     source = write_pictures(tmp_path / "my <b>squares.npy", count=60, side=28)
@@ -525,3 +526,14 @@ def test_grey_levels_and_label_maps_are_planned_as_the_paper_has_them():
     naive = of("table-5", data="mnist", method="nc-sq-vae")
     assert (naive.quantizer.name, naive.likelihood_name, naive.data.kind) == ("gaussian-1", "categorical", "levels")
     assert of("table-5", "short", data="mnist", method="nc-sq-vae").training.epochs == 20
+
+
+def test_a_page_of_something_else_is_not_replaced(tmp_path, capsys):
+    page = tmp_path / "README.md"
+    page.write_text("# Mine\n")
+    arguments = ["reproduce", "figure-2", "--scale", "smoke", "-o", str(tmp_path / "out"), "--page", str(page)]
+    assert main([*arguments, "--dry-run"]) == 1
+    assert f"{page} is there already, and is left as it is" in " ".join(capsys.readouterr().err.split())
+    assert main([*arguments, "--dry-run", "--overwrite"]) == 0
+    page.write_text(Path(__file__).parents[1].joinpath("docs/results.md").read_text())
+    assert main([*arguments, "--dry-run"]) == 0

@@ -1,7 +1,6 @@
 """Speech as a person uses it: from a folder of recordings to units, and back to frames and sound."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import soundfile
 import torch
 from safetensors.torch import load_file
 
+from real_data import folder_of
 from sqvae.cli import main
 from sqvae.codec import CodeFileError, UnitFile, UnitWriter
 from sqvae.data.speech import FEATURES, load_speech, read_audio
@@ -27,7 +27,8 @@ from sqvae.experiment import (
     prepare_speech,
     speech_tokenizer,
 )
-from sqvae.recipes import RECIPES
+from sqvae.recipes import ARTEFACTS, RECIPES, SCALES
+from sqvae.recipes.artefact import Results
 from sqvae.training import CheckpointError, read_records
 
 SMALL = [
@@ -35,13 +36,6 @@ SMALL = [
     *("quantizer.codebook_size=16", "quantizer.dim=8", "training.batch_size=16", "training.log_every=5"),
 ]
 TRAIN = ["train", "speech", "--data", "voices", *(part for setting in SMALL for part in ("--set", setting))]
-
-
-def data_folder(name: str) -> Path:
-    folder = Path(os.environ.get("SQVAE_DATA", Path("..", "shared", "data"))) / name
-    if not folder.is_dir():
-        pytest.skip(f"{name} is not there: set SQVAE_DATA to the folder that holds it")
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +82,7 @@ class TestTraining:
         measures = json.loads((run / "results-test.json").read_text())["measures"]
         assert measures["mse_db"] == pytest.approx(80**2 * measures["mse"])
 
+    @pytest.mark.slow
     def test_a_killed_run_resumes_to_the_same_bits(self, run, tmp_path):
         command = [sys.executable, "-m", "sqvae", *TRAIN, "--epochs", "3", "--out", str(tmp_path / "run")]
         command += ["--set", "training.threads=1"]
@@ -118,6 +113,7 @@ class TestTraining:
         with pytest.raises(ConfigurationError, match=r"one variance for all of an example.*whole utterances"):
             override(RECIPES["zerospeech"](), ["quantizer.name=gaussian-2"])
 
+    @pytest.mark.usefixtures("unmeasured")
     def test_a_folder_of_recordings_is_known_for_one(self, recordings, capsys):
         assert main(["train", "--data", str(recordings), "--dry-run"]) == 0
         assert json.loads(capsys.readouterr().out)["recipe"] == "speech"
@@ -190,6 +186,39 @@ class TestTraining:
             prepare_speech(experiment, announce=lambda text: None)
 
 
+def test_abx_that_fails_in_the_end_costs_no_other_measure(tmp_path, capsys, monkeypatch):
+    from sqvae.data.speech import MADE_UP
+    from sqvae.experiment import Planned, load_record, speech
+    from sqvae.experiment.member import run_member
+    from sqvae.training import RunFolder
+
+    def fail(*arguments):
+        raise OSError("the disk with the items is gone")
+
+    monkeypatch.setattr(speech, "abx_measures", fail)
+    folder = tmp_path / "run"
+    assert main([*TRAIN, "--set", f"speech.abx={MADE_UP}", "--epochs", "1", "--out", str(folder)]) == 0
+    words = f"ABX on {MADE_UP} could not be measured: the disk with the items is gone"
+    assert words in " ".join(capsys.readouterr().err.split())
+    results = json.loads((folder / "results-test.json").read_text())
+    assert results["notes"] == [words]
+    assert results["measures"]["mse_db"] > 0
+    assert words in (folder / "results-test.md").read_text()
+    # The same in a sweep, whose records keep both.
+    experiment = override(
+        RECIPES["speech"](), ["data.source=voices", f"speech.abx={MADE_UP}", "training.epochs=1", *SMALL]
+    )
+    planned = Planned(experiment, {"data": "librispeech", "method": "sq-vae-1"})
+    run_member(planned, RunFolder(tmp_path / "member"), tmp_path / "records")
+    record = load_record(tmp_path / "records", planned)
+    assert record.notes == [words]
+    assert record.measures["mse_db"] > 0
+    assert not any(name.startswith("abx") for name in record.measures)
+    content = ARTEFACTS["table-10"].content(Results(SCALES["short"], None, [record], 0, tmp_path / "records"))
+    assert not content.tables
+    assert any(words in note for note in content.notes)
+
+
 class TestUse:
     def test_a_folder_of_one_speaker_is_that_speaker_s(self, run, recordings, tmp_path):
         for given, out in ((recordings / "alto", "one"), (recordings / "alto" / "a.wav", "two")):
@@ -211,7 +240,7 @@ class TestUse:
         target = recordings / "alto" / "a.wav"
         before = target.read_bytes()
         assert main(["encode", str(run), str(target), "-o", str(target)]) != 0
-        assert "is a name for a picture or a recording" in " ".join(capsys.readouterr().err.split())
+        assert "must end in .safetensors, .npz or .txt" in " ".join(capsys.readouterr().err.split())
         assert target.read_bytes() == before
 
     def test_damaged_units_are_refused_as_a_whole(self, tmp_path):
@@ -241,6 +270,66 @@ class TestUse:
             sound, rate = soundfile.read((tmp_path / "out" / unit.name).with_suffix(".wav"))
             assert (len(sound), rate) == (unit.samples, 16_000)
             assert unit.samples == len(read_audio(recordings / unit.name, 16_000))
+
+    def test_what_is_said_of_one_recording(self, run, recordings, tmp_path, capsys):
+        def said(command: str, *arguments: object) -> str:
+            assert main([command, str(run), *map(str, arguments)]) == 0
+            return " ".join(capsys.readouterr().out.split())
+
+        units = tmp_path / "units.safetensors"
+        assert said("encode", recordings / "alto" / "a.wav", "-o", units).startswith("1 recording, ")
+        told = said("decode", units, "-o", tmp_path / "out")
+        assert told.startswith("1 recording in ")
+        assert told.endswith("log-mel frames in dB, (frames, 80), as .npy; --audio writes sound as well")
+
+    @pytest.mark.parametrize("name", ["x.wav", "x.png", "x.npy"])
+    def test_a_folder_is_not_called_like_a_file(self, run, recordings, tmp_path, capsys, name):
+        assert main(["reconstruct", str(run), str(recordings / "alto"), "-o", str(tmp_path / name)]) != 0
+        assert f"ends in {name[1:]}, like a file, and here -o names the folder" in " ".join(
+            capsys.readouterr().err.split()
+        )
+        assert not (tmp_path / name).exists()
+
+    def test_a_recording_is_no_file_of_units(self, run, recordings, tmp_path, capsys):
+        assert main(["decode", str(run), str(recordings / "alto" / "a.wav"), "-o", str(tmp_path / "out")]) != 0
+        assert "a.wav is no file of units: encode it first" in " ".join(capsys.readouterr().err.split())
+
+    def test_items_that_are_not_there(self, run, tmp_path, capsys):
+        assert main(["abx", str(run), str(tmp_path / "nope.item"), "--data", "voices"]) != 0
+        assert f"there is no file {tmp_path / 'nope.item'}" in "".join(capsys.readouterr().err.splitlines())
+
+    def test_units_for_numpy(self, run, recordings, tmp_path):
+        plain, units = tmp_path / "units.safetensors", tmp_path / "units.npz"
+        for path in (plain, units):
+            assert main(["encode", str(run), str(recordings), "-o", str(path)]) == 0
+        found, expected = np.load(units), UnitFile.open(plain)
+        assert found["names"].tolist() == expected.names
+        assert found["speakers"].tolist() == ["alto", "alto", "stranger"]
+        assert (found["codes_per_second"], found["rate"], found["codebook_size"]) == (50, 16_000, 16)
+        assert found["codes"].tolist() == [code for unit in expected.units() for code in unit.codes.tolist()]
+        again = UnitFile.open(units)
+        for unit, other in zip(again.units(), expected.units(), strict=True):
+            assert torch.equal(unit.codes, other.codes)
+            assert (unit.name, unit.frames, unit.samples) == (other.name, other.frames, other.samples)
+        assert main(["decode", str(run), str(units), "-o", str(tmp_path / "out"), "--speaker", "bass"]) == 0
+        assert len(list((tmp_path / "out").rglob("*.npy"))) == 3
+
+    def test_nothing_is_replaced(self, run, recordings, tmp_path, capsys):
+        units, out = tmp_path / "units.txt", tmp_path / "out"
+        for command in (
+            ["encode", str(run), str(recordings), "-o", str(units)],
+            ["decode", str(run), str(tmp_path / "units.npz"), "-o", str(out), "--speaker", "bass"],
+            ["reconstruct", str(run), str(recordings / "alto"), "-o", str(tmp_path / "rebuilt")],
+        ):
+            if command[0] == "decode":
+                assert main(["encode", str(run), str(recordings / "alto"), "-o", command[2]]) == 0
+            assert main(command) == 0
+            capsys.readouterr()
+            assert main(command) == 1
+            assert "there already, and is left as it is. Choose another name with -o, or pass --overwrite" in " ".join(
+                capsys.readouterr().err.split()
+            )
+            assert main([*command, "--overwrite"]) == 0
 
     def test_the_library_does_the_same(self, run, recordings):
         tokenizer = load(run)
@@ -276,7 +365,10 @@ class TestUse:
     def test_strangers_need_a_voice(self, run, recordings, tmp_path, capsys):
         assert main(["reconstruct", str(run), str(recordings), "-o", str(tmp_path / "out")]) == 0
         said = " ".join(capsys.readouterr().err.split())
-        assert "stranger/c.wav is by stranger, whom this model does not know: choose a voice with --speaker" in said
+        assert (
+            "left out: stranger/c.wav (by 'stranger', whom this model does not know: choose a voice with --speaker"
+            in said
+        )
         assert sorted(path.name for path in (tmp_path / "out").rglob("*.npy")) == ["a.npy", "b.npy"]
         arguments = ["reconstruct", str(run), str(recordings), "-o", str(tmp_path / "two"), "--speaker", "tenr"]
         assert main(arguments) != 0
@@ -341,7 +433,7 @@ def _cut(frames: torch.Tensor, sizes: list[int]) -> list[torch.Tensor]:
 
 
 def test_abx_of_a_model_on_real_items(run, capsys):
-    timit = data_folder("timit_nltk_sample")
+    timit = folder_of("timit_nltk_sample")
     assert main(["abx", str(run), str(timit / "timit_triphone.item"), "--data", str(timit), "--on", "frames"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "5,865 items" in said
@@ -362,6 +454,12 @@ def test_abx_says_which_recordings_are_missing_or_have_one_name(run, tmp_path, c
     assert main([*command, str(tmp_path / "data")]) != 0
     assert "are both called u" in " ".join(capsys.readouterr().err.split())
     assert main([*command, str(tmp_path / "data" / "p")]) == 0
+    for mark in "/_":
+        qualified = "\n".join(
+            [items.read_text(), *(f"p{mark}{row}" for row in rows), *(f"q{mark}{row}" for row in rows)]
+        )
+        (tmp_path / "y.item").write_text("\n".join(line for line in qualified.splitlines() if line[:2] != "u "))
+        assert main([*command[:2], str(tmp_path / "y.item"), *command[3:], str(tmp_path / "data")]) == 0
     items.write_text(items.read_text() + "v 0.1 0.2 a c d p\n")
     assert main([*command, str(tmp_path / "data" / "p")]) != 0
     assert "1 of the 2 recordings that the items are from are not there" in " ".join(capsys.readouterr().err.split())

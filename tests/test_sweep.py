@@ -81,7 +81,7 @@ def test_a_failed_run_is_told_of_and_does_not_end_the_others(tmp_path, source):
     planned[1] = replace(planned[1], experiment=broken)
     outcomes = {o.planned.tags["seed"]: o for o in sweep_in(tmp_path, jobs=1).run(planned)}
     assert [outcomes[seed].state for seed in "012"] == ["finished", "failed", "finished"]
-    assert "gone is neither a path that exists" in outcomes["1"].reason
+    assert "there is no such file or folder: " in outcomes["1"].reason
     assert "Traceback" in (tmp_path / "runs" / f"{planned[1].name}.log").read_text()
 
 

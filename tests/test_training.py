@@ -184,7 +184,7 @@ class TestRun:
     def test_a_failed_drawing_is_a_warning(self, source, tmp_path, monkeypatch):
         from sqvae.reports import Drawings, drawing
 
-        def fail(*arguments):
+        def fail(*arguments, **words):
             raise ValueError("no pens")
 
         monkeypatch.setattr(drawing, "save_curves", fail)
@@ -332,12 +332,11 @@ class TestTrouble:
         assert "collapsed" in said(2)[0]
 
     def test_what_is_advised_can_be_set(self):
-        from sqvae import QUANTIZERS
         from sqvae.experiment import QuantizerSettings
         from sqvae.experiment.observation import CodeWatch, Evaluation
 
         for name, has in (("gaussian-1", True), ("gaussian-fixed", True), ("vmf", False), ("vq-ema", False)):
-            watch = CodeWatch("data", QUANTIZERS[name](codebook_size=64, dim=8))
+            watch = CodeWatch("data", name)
             (advice,) = watch.warnings(Evaluation({"codes_used": 2}, (100, 100, *[0] * 62), None, None))
             assert ("quantizer.initial_variance" in advice) is has
             if has:
@@ -470,11 +469,11 @@ class TestRecords:
     def test_lost_steps_are_cut_off_and_half_lines_left_out(self, tmp_path):
         log = JsonLines(tmp_path / "log.jsonl")
         for step in (1, 2, 3):
-            log.recorded(Position(0, step, step, 2, 5), {"loss": float(step)})
-        log.validated(Position(1, 0, 5, 2, 5), Validation(1.0, {"mse": 2.0}), best=True)
+            log.recorded(Position(0, step, step, 10, 5), {"loss": float(step)})
+        log.validated(Position(1, 0, 5, 10, 5), Validation(1.0, {"mse": 2.0}), best=True)
         with log.path.open("a") as file:
             file.write('{"kind": "st')
         assert [record["step"] for record in read_records(log.path)] == [1, 2, 3, 5]
-        log.started(Position(0, 2, 2, 2, 5))
+        log.started(Position(0, 2, 2, 10, 5))
         assert [record["step"] for record in read_records(log.path)] == [1, 2]
         assert log.path.read_text().endswith("}\n")

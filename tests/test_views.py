@@ -95,9 +95,10 @@ class TestOneExample:
         wrong = (made != given[0])[given[0] != 255].float().mean()
         seen = see(tokenizer, given)
         assert seen.error == f"{float(wrong):.1%} of the pixels are wrong"
-        assert not seen.difference[:, :4].any()  # black, where nothing is known
+        colour = torch.tensor(bytearray.fromhex(tokenizer.medium.unknown[1][1:])).view(3, 1, 1)
+        assert (seen.difference[:, :4] == colour).all()
         right = (made == given[0]) & (given[0] != 255)
-        assert (seen.difference[:, right] >= 191).all()  # faded
+        assert (seen.difference[:, right] >= 191).all()  # pale
 
     def test_the_difference_is_white_where_nothing_changed_and_tells_directions(self):
         from sqvae.experiment.views import signed_difference
@@ -248,6 +249,24 @@ class TestTraining:
             f"{math.log(CODES):.2f} would be blind choice among 16" in curves["entropy of a position, in nats"].sentence
         )
         assert all(curve.sentence.endswith(".") for curve in curves.values())
+
+    @pytest.mark.parametrize(
+        ("key", "values", "course"),
+        [
+            ("variance", [9.75, 3.93], "Here it went from 9.75 to 3.93."),
+            ("variance", [1.1, 1.42], "Here it went from 1.1 to 1.42: it has not annealed yet."),
+            ("variance", [2.0, 2.0], "Here it stays at 2."),
+            ("variance", [2.0], "from nearly random to nearly certain."),
+            ("concentration", [10.0, 30.0], "Here it went from 10 to 30."),
+            ("concentration", [30.0, 10.0], "Here it went from 30 to 10: it has not annealed yet."),
+        ],
+    )
+    def test_what_is_said_of_annealing_depends_on_the_curve(self, key, values, course):
+        records = [{"kind": "step", "step": 10 * place, key: value} for place, value in enumerate(values)]
+        (curve,) = training_views(records, CODES)
+        assert curve.sentence.endswith(course)
+        assert "It should" in curve.sentence
+        assert "distance" not in curve.unit
 
     @pytest.mark.parametrize(
         ("record", "error"),

@@ -11,7 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sqvae.codec import CodeFile, UnitFile, decode_file, encode_to_file
+    from sqvae.codec import CodeFile, UnitFile, decode_file, encode_speech_to_file, encode_to_file
+    from sqvae.data import ImageProcessor
+    from sqvae.data.speech import SpeechProcessor
     from sqvae.experiment import Experiment, SpeechTokenizer, Tokenizer, load
     from sqvae.likelihoods import (
         LIKELIHOODS,
@@ -59,8 +61,10 @@ _HOMES = {
         "one_hot_directions",
     ),
     "sqvae.models": ("SQVAE", "VAE", "Bound", "Objective"),
+    "sqvae.data": ("ImageProcessor",),
+    "sqvae.data.speech": ("SpeechProcessor",),
     "sqvae.experiment": ("Experiment", "SpeechTokenizer", "Tokenizer", "load"),
-    "sqvae.codec": ("CodeFile", "UnitFile", "decode_file", "encode_to_file"),
+    "sqvae.codec": ("CodeFile", "UnitFile", "decode_file", "encode_speech_to_file", "encode_to_file"),
 }
 
 __all__ = [
@@ -77,10 +81,12 @@ __all__ = [
     "GaussianLatent",
     "GaussianLikelihood",
     "GaussianQuantizer",
+    "ImageProcessor",
     "Likelihood",
     "Objective",
     "Quantized",
     "Quantizer",
+    "SpeechProcessor",
     "SpeechTokenizer",
     "Tokenizer",
     "UnitFile",
@@ -88,6 +94,7 @@ __all__ = [
     "VonMisesFisherLikelihood",
     "VonMisesFisherQuantizer",
     "decode_file",
+    "encode_speech_to_file",
     "encode_to_file",
     "half_circle_directions",
     "load",

@@ -5,5 +5,9 @@ import sqvae.cli.exporting
 import sqvae.cli.generative
 import sqvae.cli.reporting  # noqa: F401 - whose commands belong to the application, as do those of the others
 from sqvae.cli.app import main
+from sqvae.cli.groups import arrange
+from sqvae.cli.root import app
+
+arrange(app)
 
 __all__ = ["main"]

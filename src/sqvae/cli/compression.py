@@ -5,10 +5,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sqvae.cli import console
-from sqvae.cli.pictures import PictureFolder, check_free
-from sqvae.codec import Adaptive, CompressedFile, CompressedWriter, Expectation, Learned
+from sqvae.cli.left_out import LeftOut
+from sqvae.cli.pictures import PictureFolder
+from sqvae.cli.targets import check_free
+from sqvae.codec import (
+    Adaptive,
+    AdaptiveCost,
+    CodeFileError,
+    CompressedFile,
+    CompressedWriter,
+    Expectation,
+    Learned,
+    check_ending,
+)
 from sqvae.data import count, stream
 from sqvae.experiment import PLACE, Tokenizer, kind_of, load_generator, load_tokenizer
+
+COMPRESSED = ".sqz"
+"""How the names of compressed files end."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +55,7 @@ def compressor_of(run: Path, prior: Path | None, *, batch: int, learned: bool) -
     if generator.experiment.above is not None or generator.class_names:
         raise ValueError(
             f"the prior of {run} is given classes, or the codes of another model, which a file of this model's codes "
-            f"does not hold: train one without, with `sqvae train-prior {run} --out DIR`, and pass --prior-run DIR; or "
+            f"does not hold: train one without, with `sqvae train-prior {run} --out DIR`, and pass --prior DIR; or "
             f"pass --no-prior"
         )
     height, width = generator.shape
@@ -65,24 +79,22 @@ def compress_pictures(
     Arguments:
         learned: by the prior, if there is one.
     """
+    check_ending(out, [COMPRESSED], "file of compressed codes")
     check_free(out, overwrite)
     compressor = compressor_of(run, prior, batch=batch, learned=learned and has_prior(run, prior))
     tokenizer, expectation = compressor.tokenizer, compressor.expectation
-    pixels = 0
+    pixels, without = 0, AdaptiveCost(expectation.codebook_size)
     with (
         console.progress_bar() as progress,
+        LeftOut(tokenizer.medium.noun) as left_out,
         CompressedWriter(out, expectation, fingerprint=tokenizer.fingerprint, names=names) as writer,
     ):
         total = count(inputs, labels=tokenizer.preprocessing.labels)
         seen = 0
-        for some, pictures in stream(
-            inputs,
-            tokenizer.preprocessing,
-            batch=batch,
-            strict=strict,
-            on_skip=lambda one: console.warning(f"left out: {one}"),
-        ):
-            writer.write(some, tokenizer.encode(pictures))
+        for some, pictures in stream(inputs, tokenizer.preprocessing, batch=batch, strict=strict, on_skip=left_out):
+            codes = tokenizer.encode(pictures)
+            writer.write(some, codes)
+            without.add(codes)
             pixels += len(some) * pictures.shape[-2] * pictures.shape[-1]
             seen += len(some)
             progress("compressing", seen, total)
@@ -95,11 +107,22 @@ def compress_pictures(
         f"{8 * size.total / pixels:.4f} bits per pixel; codes take {bits:.3f} bits each by {expectation.description}",
         soft_wrap=True,
     )
+    if isinstance(expectation, Learned) and without.bits < 8 * size.payload:
+        console.warning(
+            f"without the prior the codes of this file would take only {without.bits / size.codes:.3f} bits each: "
+            f"compress with --no-prior, or train the prior longer"
+        )
 
 
 def decompress_pictures(run: Path, prior: Path | None, file: Path, out: Path, *, batch: int, overwrite: bool) -> None:
     """Decode a compressed file to pictures."""
     learned = CompressedFile.kind_of(file) == Learned.kind
+    if learned and not has_prior(run, prior):
+        # What the file is marked with is made of the model and of its prior, so that both are needed to tell.
+        raise CodeFileError(
+            f"{file} was compressed with a learned prior, and {run} has none: the file holds codes of another model, "
+            f"or the prior lies elsewhere. Decompress with the run that compressed it, or name its prior with --prior"
+        )
     compressor = compressor_of(run, prior, batch=batch, learned=learned)
     tokenizer = compressor.tokenizer
     compressed = CompressedFile.open(

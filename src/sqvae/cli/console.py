@@ -2,12 +2,15 @@
 
 import contextlib
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import Tensor
 
-from sqvae.training import Position, Validation, Watcher
+from sqvae.cli.wording import as_typed
+from sqvae.training import Pace, Position, Validation, Watcher, in_words
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
@@ -15,12 +18,12 @@ err = Console(stderr=True, highlight=False)
 
 def note(text: str) -> None:
     """A sentence beside the results."""
-    err.print(f"[dim]-[/] {_escaped(text)}", soft_wrap=True)
+    err.print(f"[dim]-[/] {_escaped(as_typed(text))}", soft_wrap=True)
 
 
 def warning(text: str) -> None:
     """A sentence that a person should read."""
-    err.print(f"[bold yellow]warning:[/] {_escaped(text)}", soft_wrap=True)
+    err.print(f"[bold yellow]warning:[/] {_escaped(as_typed(text))}", soft_wrap=True)
 
 
 def counted(number: int, noun: str) -> str:
@@ -74,10 +77,26 @@ _FACTORS = {"mse_db": 1, "mse": 1000, "pixel_error": 100, "miou": 100, "bits_per
 """How errors on the validation set are shown."""
 
 
-class TrainingBar(Watcher):
-    """A bar over all steps with the numbers that matter, and a line for each validation."""
+FIRST_WORD = 10.0
+"""Seconds of training after which it is said how long it will take."""
 
-    def __init__(self) -> None:
+BETWEEN_LINES = 30.0
+"""Seconds between two lines about the progress where there is no bar to see: in a file, or in a pipe."""
+
+BETWEEN_LOSSES = 1.0
+"""Seconds between two looks at the loss: each waits for the device."""
+
+
+class TrainingBar(Watcher):
+    """A bar over all steps with the numbers that matter, and a line for each validation.
+
+    Where no bar can be seen, because the output goes to a file or a pipe, there is a line every half minute instead.
+
+    Arguments:
+        clock: tells the time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._wide = err.width >= 110
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -90,29 +109,63 @@ class TrainingBar(Watcher):
             disable=not err.is_terminal,  # a log file wants lines, not bars
         )
         self._task = self._progress.add_task("training", total=None, status="")
+        self._clock = clock
+        self._pace: Pace | None = None
+        self._statistics: Mapping[str, float] = {}
+        self._loss = math.nan
+        self._looked = self._told = -math.inf
 
     def started(self, position: Position) -> None:
         self._progress.update(self._task, total=position.steps, completed=position.step)
         self._progress.start()
 
-    def stepped(self, position: Position, rate: float) -> None:
+    def stepped(self, position: Position, rate: float, loss: Tensor) -> None:
         # Rich refreshes ten times a second by itself; setting a number costs little.
         epoch = f"{'epoch ' if self._wide else ''}{position.epoch + 1}/{position.epochs}"
         self._progress.update(self._task, completed=position.step, description=epoch)
+        now = self._clock()
+        if self._pace is None:
+            self._pace, self._told = Pace(position.step, now), now  # the first step takes longer than others
+        if now - self._looked >= BETWEEN_LOSSES:
+            self._looked, self._loss = now, float(loss)
+            self._show(position, self._pace, now)
+        if now - self._told >= (BETWEEN_LINES if self._told > self._pace.time else FIRST_WORD):
+            self._say(position, self._pace, now)
+            self._told = now
 
     def recorded(self, position: Position, statistics: Mapping[str, float]) -> None:
+        self._statistics = statistics
+
+    def _show(self, position: Position, pace: Pace, now: float) -> None:
+        """The loss and the speed, and what the last record says."""
         shown = {
-            "loss": "loss {:.0f}",
+            "mse_db": "mse {:.1f} dB²",
             "mse": "mse {:.4f}",
             "pixel_error": "wrong {:.1%}",
             "bits_per_code": "bits per code {:.3f}",
-            "perplexity": "perplexity {:.0f}",
+            "perplexity": "drawn perplexity {:.0f}",
             "variance": "var {:.3g}",
             "concentration": "conc {:.3g}",
             "temperature": "temp {:.2f}",
         }
-        parts = [text.format(statistics[name]) for name, text in shown.items() if name in statistics]
-        self._progress.update(self._task, status=" ".join(parts))
+        # In a narrow terminal there is room for the bar, the time left, the speed and the loss.
+        there = [name for name in shown if self._wide and name in self._statistics]
+        parts = [
+            shown[name].format(self._statistics[name]) for name in there if not (name == "mse" and "mse_db" in there)
+        ]
+        speed = [f"{pace.steps_per_second(position.step, now):.3g} steps/s"] if position.step > pace.step else []
+        self._progress.update(self._task, status=" ".join([*speed, f"loss per example {self._loss:.0f}", *parts]))
+
+    def _say(self, position: Position, pace: Pace, now: float) -> None:
+        """How far it is and how long it will take: once, and where there is no bar, again and again."""
+        first = self._told <= pace.time
+        if not first and not self._progress.disable:
+            return
+        left = pace.seconds_left(position.step, position.steps, now)
+        note(
+            f"step {position.step:,} of {position.steps:,}, loss per example {self._loss:,.4g}, "
+            f"{pace.steps_per_second(position.step, now):.3g} steps a second, about {in_words(left)} left"
+        )
 
     def validated(self, position: Position, validation: Validation, best: bool) -> None:
         measures = validation.metrics

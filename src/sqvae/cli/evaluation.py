@@ -13,8 +13,10 @@ from sqvae.cli.compression import Compressor, compressor_of, has_prior
 from sqvae.cli.listing import SETS
 from sqvae.cli.rates import draw_rates, measure_rates
 from sqvae.data import Progress
-from sqvae.experiment import Evaluation, Prepared, Pretrained, is_run, load, prepare
+from sqvae.experiment import Evaluation, Prepared, Pretrained, diagnose, is_run, load, prepare, read_experiment
+from sqvae.metrics.meanings import meanings
 from sqvae.reports import results_page, rows_of, save_pairs
+from sqvae.reports.drawing import reading_of
 from sqvae.training import CheckpointError, RunFolder, read_json, read_records, write_json
 
 
@@ -25,6 +27,10 @@ class Result:
     record: dict[str, Any]
     setting: str
     codebook_size: int
+    kind: str
+    """Of the data,"""
+    examples: str
+    """and how many of which part of it."""
     written: tuple[Path, ...]
 
 
@@ -47,7 +53,9 @@ def evaluate_run(
     experiment = tokenizer.experiment
     source, prepared = data_of(run, tokenizer, source, progress, announce)
     batch_size = batch or experiment.training.batch_size
-    evaluation = prepared.evaluate(tokenizer.model, split, batch_size=batch_size, progress=progress)
+    evaluation = prepared.evaluate(
+        tokenizer.model, split, batch_size=batch_size, temperature=last_temperature(run), progress=progress
+    )
     record = {
         "data": source,
         "split": split,
@@ -57,14 +65,35 @@ def evaluate_run(
         "fingerprint": tokenizer.fingerprint,
         "measures": evaluation.measures,
         "counts": list(evaluation.counts),
+        "findings": diagnose(
+            evaluation.measures,
+            evaluation.counts,
+            what=f"{split} {prepared.noun}s",
+            quantizer=experiment.quantizer.name,
+        ),
     }
+    if evaluation.notes:
+        record["notes"] = list(evaluation.notes)
     if rates and experiment.kind in ("pictures", "levels") and tokenizer.is_discrete:
         record["rates"] = measure_rates(_compressor(run, announce), prepared.part(split), progress)
-    result = Result(record, _setting(run, tokenizer, source, split, prepared), len(evaluation.counts), ())
+    result = Result(
+        record,
+        _setting(run, tokenizer, source, split, prepared),
+        len(evaluation.counts),
+        experiment.kind,
+        _examples(source, split, prepared),
+        (),
+    )
     if is_run(RunFolder(run)):
         with contextlib.suppress(OSError):  # a run that may only be read can be measured all the same
             return replace(result, written=_write(run, result, evaluation, own=source == experiment.data.source))
     return result
+
+
+def last_temperature(run: Path) -> float | None:
+    """That of the relaxation when a run was last recorded; None where nothing is."""
+    recorded = [record for record in read_records(RunFolder(run).log) if "temperature" in record]
+    return recorded[-1]["temperature"] if recorded else None
 
 
 def _compressor(run: Path, announce: Callable[[str], None]) -> Compressor:
@@ -105,7 +134,7 @@ def _write(run: Path, result: Result, evaluation: Evaluation, *, own: bool) -> t
     numbers, page, picture = written = tuple(run / f"{stem}{suffix}" for suffix in (".json", ".md", ".png"))
     caption = "Originals above reconstructions"
     if evaluation.errors is not None:
-        caption += ", and below them what is wrong, in full colour"
+        caption += ", and below them what is wrong, in magenta"
     images = [f"![{caption}]({picture.name})", f"{caption}."]
     if RunFolder(run).curves.exists():
         images += ["![Curves of self-annealing](curves.png)", "How quantization annealed itself."]
@@ -116,9 +145,21 @@ def _write(run: Path, result: Result, evaluation: Evaluation, *, own: bool) -> t
         images += [f"![Bits per pixel]({drawing.name})", "What pictures cost as files, and how good they are then."]
         written += (drawing,)
     rows = measured_rows(record, result.codebook_size)
+    images += record.get("notes", [])
     write_json(numbers, record)
-    page.write_text(results_page(f"Results: {run.name}", command, result.setting, rows, images))
-    save_pairs(picture, evaluation.originals, evaluation.reconstructions, evaluation.errors)
+    told = meanings(record, result.codebook_size)
+    page.write_text(
+        results_page(f"Results: {run.name}", command, result.setting, rows, images, told, warnings=record["findings"])
+    )
+    save_pairs(
+        picture,
+        evaluation.originals,
+        evaluation.reconstructions,
+        evaluation.errors,
+        title=f"{run.resolve().name}: {len(evaluation.originals)} of the {result.examples}",
+        lines=(result.setting, *reading_of(result.kind)),
+        classes=evaluation.classes,
+    )
     return written
 
 
@@ -128,6 +169,12 @@ def show(result: Result) -> None:
     for what, value in measured_rows(result.record, result.codebook_size).items():
         table.add_row(what, value)
     console.out.print(table)
+    for sentence in meanings(result.record, result.codebook_size):
+        console.note(sentence)
+    for finding in result.record["findings"]:
+        console.warning(finding)
+    for note in result.record.get("notes", []):
+        console.warning(note)
     for path in result.written:
         console.note(f"written: {path}")
 
@@ -137,6 +184,8 @@ def measured_rows(record: dict[str, Any], codebook_size: int) -> dict[str, str]:
     directions = record.get("likelihood") == "vmf"
     rows = rows_of(record["measures"], codebook_size, record["batch_size"], directions=directions)
     if rates := record.get("rates"):
+        if "bits_per_pixel_by_log2_k" in rates:
+            rows["bits per pixel, at log2 K for each code"] = f"{rates['bits_per_pixel_by_log2_k']:.4f}"
         rows["bits per pixel, compressed"] = (
             f"{rates['bits_per_pixel']:.4f}, {rates['bytes_per_picture']:.1f} bytes each"
         )
@@ -152,14 +201,19 @@ def _setting(run: Path, tokenizer: Pretrained, source: str, split: str, prepared
     trained = ""
     if validations:
         best = validations[-1]
-        trained = (
-            f" after {best['epoch']} of {experiment.training.epochs} epochs ({best['step']:,} steps of "
-            f"{experiment.training.batch_size})"
-        )
+        # The plan of the run, which may have grown since these weights were kept.
+        plan = read_experiment(RunFolder(run))[0].training
+        planned = f"{plan.epochs} epochs" if plan.steps is None else f"{plan.steps:,} steps"
+        trained = f" after epoch {best['epoch']}, {best['step']:,} steps of {plan.batch_size}, of {planned}"
     quantizer = experiment.quantizer
     size = f", K = {quantizer.codebook_size}" if quantizer.is_discrete else ""
     how = "likeliest codes" if quantizer.is_discrete else "the latent's mean"
     return (
-        f"{quantizer.name}{size}, d = {quantizer.dim}, seed {experiment.seed}{trained}; {prepared.sizes[split]:,} "
-        f"{split} {prepared.noun}s of {Path(source).name}, {how}"
+        f"{quantizer.name}{size}, d = {quantizer.dim}, seed {experiment.seed}{trained}; "
+        f"{_examples(source, split, prepared)}, {how}"
     )
+
+
+def _examples(source: str, split: str, prepared: Prepared) -> str:
+    """ "500 test pictures of demo"."""
+    return f"{prepared.sizes[split]:,} {split} {prepared.noun}s of {Path(source).name}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sqvae.cli.options import Data, Run
+from sqvae.cli.options import HeldOut, Prior, Run
 from sqvae.cli.root import app
 
 if TYPE_CHECKING:
@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 def explore(
     run: Run,
     port: Annotated[
-        int | None, typer.Option("--port", min=1, max=65535, help="Of the page. Default: a free one near 8500.")
+        int | None,
+        typer.Option(
+            "--port", metavar="N", min=1, max=65535, help="The port of the page. Default: a free one near 8500."
+        ),
     ] = None,
-    opened: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
-    data: Data = None,
-    prior: Annotated[
-        Path | None, typer.Option("--prior", metavar="DIR", help="The prior's folder. Default: RUN/prior.")
-    ] = None,
+    opened: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in the browser, or only say where it is.")
+    ] = True,
+    data: HeldOut = None,
+    prior: Prior = None,
 ) -> None:
     """Look at a run in the browser: drop a picture, see its codes, change them. Ctrl-C stops it.
 

@@ -13,7 +13,9 @@ from sqvae.cli.root import app
 def export(
     run: Run,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The folder that the files go to.")],
-    onnx: Annotated[bool, typer.Option("--onnx", help=r"encoder.onnx and decoder.onnx; needs '.\[export]'.")] = False,
+    onnx: Annotated[
+        bool, typer.Option("--onnx", help=r"encoder.onnx and decoder.onnx; needs: pip install -e '.\[export]'")
+    ] = False,
     program: Annotated[bool, typer.Option("--torch", help="encoder.pt2 and decoder.pt2, of torch.export.")] = False,
     pretrained: Annotated[
         bool, typer.Option("--pretrained", help="Configuration, weights and a model card, as hubs want them.")

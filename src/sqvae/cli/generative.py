@@ -10,88 +10,114 @@ from sqvae.cli.launch import is_first_process
 from sqvae.cli.options import (
     Audio,
     Batch,
-    Data,
     Devices,
     Epochs,
+    HeldOut,
+    Json,
+    Minutes,
     Nodes,
     Overwrite,
+    Pictures,
+    Prior,
     Run,
     Seed,
     Settings,
-    Speaker,
+    Steps,
     Strict,
 )
 from sqvae.cli.root import app, launched_elsewhere
 
-Prior = Annotated[
-    Path | None, typer.Option("--prior-run", metavar="DIR", help="The prior's folder. Default: RUN/prior.")
-]
-Pictures = Annotated[list[str], typer.Argument(metavar="PICTURES...", help="Pictures, folders, archives or arrays.")]
 
-
-@app.command("train-prior", epilog="Example: sqvae train-prior runs/photos --prior pixelsnail")
+@app.command("train-prior", epilog="Example: sqvae train-prior runs/photos --network pixelsnail")
 def train_prior(
     run: Run,
-    prior: Annotated[str, typer.Option("--prior", metavar="NAME", help="pixelcnn or pixelsnail.")] = "pixelcnn",
+    network: Annotated[
+        str, typer.Option("--network", metavar="NAME", help="pixelcnn; or pixelsnail: better, and slower.")
+    ] = "pixelcnn",
     given: Annotated[
         str | None,
-        typer.Option("--given", metavar="RUN", help="A coarser model of the same pictures, whose codes are given."),
+        typer.Option(
+            "--given", metavar="RUN", help="A coarser model of the same pictures: codes are predicted given its codes."
+        ),
     ] = None,
-    by_class: Annotated[bool, typer.Option("--by-class", help="Give the class of each picture, too.")] = False,
+    by_class: Annotated[
+        bool, typer.Option("--by-class", help="Give the class of each picture, so that samples can be of a class.")
+    ] = False,
     until_nll: Annotated[
         float | None,
         typer.Option("--until-nll", metavar="X", help="Stop at X nats per code on the validation set."),
     ] = None,
-    data: Data = None,
+    data: HeldOut = None,
     settings: Settings = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="The prior's folder. Default: RUN/prior.")
+        Path | None, typer.Option("-o", "--out", metavar="DIR", help="The folder of the prior. Default: RUN/prior.")
     ] = None,
     seed: Seed = None,
     epochs: Epochs = None,
+    steps: Steps = None,
+    minutes: Minutes = None,
     devices: Devices = None,
     nodes: Nodes = 1,
 ) -> None:
     """Learn how likely a model's codes are, one after the other: then it can sample, and compress."""
     from sqvae.cli import console
     from sqvae.cli.priors import asked_for, watched_prior
+    from sqvae.cli.training import check_length
     from sqvae.experiment import train
     from sqvae.training import RunFolder
 
+    check_length(epochs, steps, minutes)
+    changes = [*([] if steps is None else [f"training.steps={steps}"]), *(settings or [])]
     experiment, folder = asked_for(
-        run, out, prior, given, by_class, until_nll, data, settings or [], seed=seed, epochs=epochs
+        run, out, network, given, by_class, until_nll, data, changes, seed=seed, epochs=epochs
     )
     if launched_elsewhere(devices, nodes, []):
         return
     if is_first_process():
         console.note(f"training {experiment.prior.name} over the codes of {run} in {folder}")
-    watched_prior(RunFolder(folder), partial(train, experiment, folder))
+    watched_prior(RunFolder(folder), partial(train, experiment, folder, minutes=minutes))
 
 
 @app.command(epilog="Example: sqvae sample runs/photos -n 64 -o samples.png")
 def sample(
     run: Run,
     out: Annotated[
-        Path, typer.Option("-o", "--out", metavar="FILE|DIR", help="One picture of all (.png), or a folder of each.")
+        Path,
+        typer.Option(
+            "-o", "--out", metavar="FILE|DIR", help="A picture of all samples (.png), or a folder for one file each."
+        ),
     ],
-    number: Annotated[int, typer.Option("-n", "--number", min=1, help="How many.")] = 16,
-    temperature: Annotated[float, typer.Option("--temperature", min=0, help="Below 1: likelier, less various.")] = 1.0,
-    top_k: Annotated[int | None, typer.Option("--top-k", min=1, help="Choose among so many likeliest codes.")] = None,
+    number: Annotated[int, typer.Option("-n", "--number", metavar="N", min=1, help="How many samples to draw.")] = 16,
+    temperature: Annotated[
+        float, typer.Option("--temperature", metavar="X", min=0, help="Below 1, samples are likelier and less various.")
+    ] = 1.0,
+    top_k: Annotated[
+        int | None, typer.Option("--top-k", metavar="N", min=1, help="Choose each code among the N likeliest.")
+    ] = None,
     top_p: Annotated[
-        float | None, typer.Option("--top-p", help="Choose among the likeliest codes of this share, at most 1.")
+        float | None,
+        typer.Option(
+            "--top-p", metavar="X", help="Choose each code among the likeliest that make up this share, at most 1."
+        ),
     ] = None,
     classes: Annotated[
         list[str] | None,
-        typer.Option("--class", metavar="NAME", help="Of a prior that knows classes; may be repeated."),
+        typer.Option("--class", metavar="NAME", help="A class to draw, if the prior knows classes; may be repeated."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same samples.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same samples.")] = 0,
     length: Annotated[
-        float | None, typer.Option("--seconds", min=0.1, help="Of speech: how long each is. Default: 3.")
+        float | None,
+        typer.Option("--seconds", metavar="X", min=0.1, help="Of speech: how long each sample is. Default: 3."),
     ] = None,
     prior: Prior = None,
     batch: Batch = 64,
     overwrite: Overwrite = False,
-    speaker: Speaker = None,
+    speaker: Annotated[
+        str | None,
+        typer.Option(
+            "--speaker", metavar="NAME", help="Of speech: the voice. Default: the first that the model knows."
+        ),
+    ] = None,
     audio: Audio = False,
 ) -> None:
     """Draw new pictures, or utterances, from a model and its prior."""
@@ -113,7 +139,8 @@ def neighbors(
     inputs: Pictures,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The picture (.png).")],
     k: Annotated[
-        list[int] | None, typer.Option("-k", min=1, help="Which neighbour; may be repeated. Default: 3, 5 and 10.")
+        list[int] | None,
+        typer.Option("-k", metavar="N", min=1, help="Which neighbour; may be repeated. Default: 3, 5 and 10."),
     ] = None,
     strict: Strict = False,
     overwrite: Overwrite = False,
@@ -127,13 +154,15 @@ def neighbors(
 @app.command(epilog="Example: sqvae interpolate runs/photos cat.jpg dog.jpg -o between.png")
 def interpolate(
     run: Run,
-    first: Annotated[str, typer.Argument(metavar="PICTURE")],
-    second: Annotated[str, typer.Argument(metavar="PICTURE")],
+    first: Annotated[str, typer.Argument(metavar="FROM", help="The picture to begin with.")],
+    second: Annotated[str, typer.Argument(metavar="TO", help="The picture to end with.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The picture (.png).")],
-    steps: Annotated[int, typer.Option("--steps", min=2, max=64, help="Pictures in a row, both ends included.")] = 9,
+    steps: Annotated[
+        int, typer.Option("--steps", metavar="N", min=2, max=64, help="Pictures in the row, both ends included.")
+    ] = 9,
     overwrite: Overwrite = False,
 ) -> None:
-    """Go from one picture to another, straight through the space that codes lie in, by the nearest codes."""
+    """Go from one picture to another in equal steps through the space that codes lie in, by the nearest codes."""
     from sqvae.cli.manipulation import show_interpolation
 
     show_interpolation(run, first, second, out, steps, overwrite=overwrite)
@@ -144,24 +173,32 @@ def fid(
     run: Run,
     of: Annotated[
         list[str] | None,
-        typer.Option("--of", metavar="SET", help="See below; may be repeated. Default: all but samples-..."),
+        typer.Option(
+            "--of", metavar="SET", help="What to measure, see above; may be repeated. Default: all but samples-..."
+        ),
     ] = None,
     features: Annotated[
         str,
         typer.Option(
-            "--features", metavar="NAME", help="inception-2015-12-05, or random-convolutions: cheap, but no FID."
+            "--features",
+            metavar="NAME",
+            help="What pictures are compared by; random-convolutions is cheap, and no FID.",
         ),
     ] = "inception-2015-12-05",
     weights: Annotated[
-        Path | None, typer.Option("--weights", metavar="FILE", help="Of the Inception network. Default: fetched once.")
+        Path | None,
+        typer.Option("--weights", metavar="FILE", help="Of the Inception network. Default: fetched once, and kept."),
     ] = None,
     pictures: Annotated[
-        int | None, typer.Option("--pictures", min=2, help="Compare so many pictures. Default: the whole test set.")
+        int | None,
+        typer.Option(
+            "--pictures", metavar="N", min=2, help="How many pictures to compare. Default: the whole test set."
+        ),
     ] = None,
-    data: Data = None,
+    data: HeldOut = None,
     prior: Prior = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of samples and interpolations.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of samples and interpolations.")] = 0,
+    as_json: Json = False,
 ) -> None:
     """Measure how far what a model makes is from real pictures: the Frechet inception distance.
 
@@ -179,13 +216,20 @@ def compress(
     inputs: Pictures,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The compressed file (.sqz).")],
     prior: Prior = None,
-    no_prior: Annotated[bool, typer.Option("--no-prior", help="By the codes that came before, even so.")] = False,
-    no_names: Annotated[bool, typer.Option("--no-names", help="Leave the pictures' names out.")] = False,
+    no_prior: Annotated[
+        bool, typer.Option("--no-prior", help="Go by the codes that came before, even if there is a prior.")
+    ] = False,
+    no_names: Annotated[
+        bool, typer.Option("--no-names", help="Leave the names of the pictures out; they are numbered.")
+    ] = False,
     batch: Batch = 64,
     strict: Strict = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Compress pictures to their codes, and those by what the prior, or the codes' histogram, expects."""
+    """Compress pictures to a small file of their codes, made smaller by a prior where there is one.
+
+    Codes come back exactly, and pictures as the model reconstructs them.
+    """
     from sqvae.cli.compression import compress_pictures
 
     compress_pictures(
@@ -205,7 +249,7 @@ def compress(
 def decompress(
     run: Run,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `sqvae compress` has written.")],
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Where the pictures go.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The folder that pictures go to.")],
     prior: Prior = None,
     batch: Batch = 64,
     overwrite: Overwrite = False,

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from sqvae.cli.evaluation import data_of
+from sqvae.cli.wording import as_typed
 from sqvae.data import Pictures, Progress
 from sqvae.data.speech import Utterances
 from sqvae.experiment import (
@@ -17,6 +18,7 @@ from sqvae.experiment import (
     Tokenizer,
     code_atlas,
     code_distances,
+    findings_of,
     load,
     map_size,
     new_model,
@@ -24,6 +26,7 @@ from sqvae.experiment import (
     quantized_utterances,
     read_experiment,
     recorded_use,
+    taken_as_of,
     unit_spectra,
     untrained_speech_tokenizer,
 )
@@ -64,17 +67,19 @@ def inspect_run(run: Path, plots: Plots | None) -> list[Section]:
     if not folder.config.exists() or (run / "model.safetensors").exists():
         raise CheckpointError(f"{run} is no run: give the folder that `sqvae train` has written")
     saved = folder.holds_something()
-    experiment = read_experiment(folder)[0]
-    described = read_json(folder.config)["experiment"]
+    experiment, config = read_experiment(folder)
+    described = config["experiment"]
     kind = SPEECH if experiment.data.kind == "speech" else PICTURES
     tokenizer: Pretrained = load(run) if saved else kind.untrained(experiment)
     return summarize(
         folder,
         described,
+        taken_as=taken_as_of(experiment, config).in_full,
         about=kind.about(described, tokenizer),
         parameters=sum(p.numel() for p in tokenizer.model.parameters() if p.requires_grad),
         fingerprint=tokenizer.fingerprint if saved else None,
         steps=_steps(folder),
+        findings=findings_of(folder, experiment),
         plots=() if plots is None else tuple(_drawn(folder, kind, tokenizer if saved else None, plots)),
     )
 
@@ -107,7 +112,9 @@ def _drawn(folder: RunFolder, kind: "Kind", tokenizer: Pretrained | None, plots:
     else:
         yield from _codes_drawn(folder, kind, tokenizer, plots, out)
     if records:
-        save_curves(out / "annealing.png", records, 0 if continuous else quantizer.codebook_size)
+        name, data = folder.path.resolve().name, Path(read_experiment(folder)[0].data.source).name
+        title = f"How {name} trained on {data}"
+        save_curves(out / "annealing.png", records, 0 if continuous else quantizer.codebook_size, title=title)
         yield f"{out / 'annealing.png'}: self-annealing, error and use of codes, by step"
     else:
         yield "annealing.png is left out: nothing has been recorded yet"
@@ -137,6 +144,7 @@ def _codes_drawn(folder: RunFolder, kind: "Kind", tokenizer: Pretrained, plots: 
         codebook_size=tokenizer.codebook_size,
         directions=distances.directions,
         scale=distances.scale,
+        where=f"the codebook of {folder.path.resolve().name}" + (f"; use on {where}" if counts is not None else ""),
     )
     yield f"{out / 'distances.png'}: how far codes are from each other"
 
@@ -160,7 +168,7 @@ def _draw_patches(
 ) -> tuple[Tensor, str, str]:
     atlas = code_atlas(tokenizer, pictures, codes=plots.codes, at_most=plots.pictures, progress=plots.progress)
     number = f"{atlas.pictures:,}" + (f" of {atlas.available:,}" if atlas.pictures < atlas.available else "")
-    where = f"{number} validation pictures of {name}"
+    where = f"{number} validation {tokenizer.medium.noun}s of {name}"
     save_atlas(
         out / "codes.png",
         atlas.codes,
@@ -170,6 +178,7 @@ def _draw_patches(
         atlas.places,
         stride=atlas.stride,
         where=where,
+        classes=tokenizer.medium.legend(),
     )
     return atlas.counts, where, f"{out / 'codes.png'}: what each code stands for"
 
@@ -211,12 +220,14 @@ SPEECH = Kind(
 
 
 def _held_out(folder: RunFolder, tokenizer: Pretrained, plots: Plots) -> tuple[Any, str, str]:
-    """Validation data with the name of their set; or none, and why."""
+    """Validation data with the name of their set and of the weights in use; or none, and why."""
     try:
         source, prepared = data_of(folder.path, tokenizer, plots.source, plots.progress, plots.announce)
     except (OSError, ValueError, ImportError) as failure:
         if plots.source is not None:
             raise
-        advice = "" if "--data" in str(failure) else "; say where the data is with --data"
-        return None, "", f"{failure}{advice}"
-    return prepared.part("validation"), Path(source).name, ""
+        reason = as_typed(str(failure))
+        return None, "", reason if "--data" in reason else f"{reason}; say where the data is with --data"
+    epoch = tokenizer.history.epochs
+    after = "" if epoch is None else f", after epoch {epoch}"
+    return prepared.part("validation"), f"{Path(source).name}, with the best checkpoint{after}", ""

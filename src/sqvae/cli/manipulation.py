@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 
 from sqvae.cli import console
-from sqvae.cli.pictures import check_free
+from sqvae.cli.left_out import LeftOut
+from sqvae.cli.targets import check_free
 from sqvae.data import stream
 from sqvae.experiment import Tokenizer, interpolated, load_tokenizer, neighbours
-from sqvae.reports import save_rows
+from sqvae.reports import Caption, save_rows
 
 MOST = 64
 """Pictures that are shown."""
@@ -25,8 +26,16 @@ def show_neighbors(
     pictures = _pictures(tokenizer, inputs, strict)
     codes = tokenizer.encode(pictures)
     decoded = [tokenizer.decode(changed) for changed in (codes, *(neighbours(tokenizer, codes, k) for k in ks))]
-    _save(tokenizer, out, [_shown_input(tokenizer, pictures), *map(tokenizer.medium.shown_output, decoded)])
     ranks = ", ".join(map(str, ks))
+    near = [f"{_ordinal(k)} nearest code" for k in ks]
+    caption = Caption(
+        f"{run.resolve().name}: pictures whose codes are replaced by near ones",
+        ("Below the reconstruction, every code is replaced by another, as near to it as is said at the left.",),
+        ("original", "reconstruction", *near),
+        classes=tokenizer.medium.classes_in(_input(tokenizer, pictures), *decoded),
+    )
+    rows = [tokenizer.medium.shown(_input(tokenizer, pictures)), *map(tokenizer.medium.shown_output, decoded)]
+    _save(out, rows, caption)
     console.out.print(f"originals, reconstructions, and every code's neighbour {ranks}, from top to bottom: {out}")
 
 
@@ -41,25 +50,29 @@ def show_interpolation(run: Path, first: str, second: str, out: Path, steps: int
     ratios = torch.linspace(0, 1, steps)
     a, b = (end.expand(steps, *end.shape[1:]) for end in ends)
     between = tokenizer.decode(interpolated(tokenizer, a, b, ratios))
-    row = torch.cat(
-        [_shown_input(tokenizer, ends[0]), tokenizer.medium.shown_output(between), _shown_input(tokenizer, ends[1])]
+    medium = tokenizer.medium
+    first_end, second_end = (_input(tokenizer, end) for end in ends)
+    row = torch.cat([medium.shown(first_end), medium.shown_output(between), medium.shown(second_end)])
+    caption = Caption(
+        f"{run.resolve().name}: from {Path(first).name} to {Path(second).name}",
+        (
+            "At both ends the originals; between them, decoded, the codes nearest to points on the way from one "
+            "encoding to the other. Above each, how far it is on that way.",
+        ),
+        columns=("original", *(f"{100 * ratio:.3g}%" for ratio in ratios.tolist()), "original"),
+        classes=medium.classes_in(first_end, between, second_end),
     )
-    _save(tokenizer, out, [row])
+    _save(out, [row], caption)
     console.out.print(f"{first}, {steps} pictures from it to {second}, and that one: {out}", soft_wrap=True)
 
 
 def _pictures(tokenizer: Tokenizer, inputs: Sequence[str], strict: bool) -> Tensor:  # -> (n, C, H, W)
     found: list[Tensor] = []
-    for _, pictures in stream(
-        inputs,
-        tokenizer.preprocessing,
-        batch=MOST,
-        strict=strict,
-        on_skip=lambda one: console.warning(f"left out: {one}"),
-    ):
-        found.append(pictures)
-        if sum(map(len, found)) >= MOST:
-            break
+    with LeftOut(tokenizer.medium.noun) as left_out:
+        for _, pictures in stream(inputs, tokenizer.preprocessing, batch=MOST, strict=strict, on_skip=left_out):
+            found.append(pictures)
+            if sum(map(len, found)) >= MOST:
+                break
     if not found:
         raise ValueError(f"none of the pictures in {', '.join(inputs)} can be read")
     pictures = torch.cat(found)
@@ -68,10 +81,16 @@ def _pictures(tokenizer: Tokenizer, inputs: Sequence[str], strict: bool) -> Tens
     return pictures[:MOST]
 
 
-def _shown_input(tokenizer: Tokenizer, pictures: Tensor) -> Tensor:
-    return tokenizer.medium.shown(tokenizer.medium.model_input(pictures, tokenizer.device))
+def _input(tokenizer: Tokenizer, pictures: Tensor) -> Tensor:
+    return tokenizer.medium.model_input(pictures, tokenizer.device)
 
 
-def _save(tokenizer: Tokenizer, out: Path, rows: Sequence[Tensor]) -> None:
+def _ordinal(number: int) -> str:
+    """ "1st", "2nd", "11th"."""
+    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{ending}"
+
+
+def _save(out: Path, rows: Sequence[Tensor], caption: Caption) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
-    save_rows(out, [row.cpu() for row in rows], columns=max(8, len(rows[0])) if len(rows) == 1 else 8)
+    save_rows(out, [row.cpu() for row in rows], max(8, len(rows[0])) if len(rows) == 1 else 8, caption)

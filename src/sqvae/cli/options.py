@@ -47,21 +47,49 @@ class Extent(str, Enum):
     paper = "paper"
 
 
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder, a checkpoint's, or OWNER/NAME on the hub.")]
+Run = Annotated[
+    Path, typer.Argument(metavar="RUN", help="A run's folder, a checkpoint's, or hf:OWNER/NAME on the hub.")
+]
 Data = Annotated[
-    str | None, typer.Option("--data", metavar="DIR|NAME", help="A folder, a file, or a name of `list data`.")
+    str | None,
+    typer.Option("--data", metavar="DIR|NAME", help="A folder, a file, or a name that `sqvae list data` shows."),
+]
+HeldOut = Annotated[
+    str | None, typer.Option("--data", metavar="DIR|NAME", help="Other data. Default: what the run was trained on.")
+]
+Pictures = Annotated[list[str], typer.Argument(metavar="PICTURES", help="Pictures, folders, archives or arrays.")]
+Inputs = Annotated[
+    list[str],
+    typer.Argument(metavar="INPUT", help="Pictures or recordings, folders, archives, names of data sets."),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first picture or recording that can't be read.")]
-Devices = Annotated[int | None, typer.Option("--devices", min=1, help="Processes on this machine: one a device.")]
-Nodes = Annotated[int, typer.Option("--nodes", min=1, help="Machines; the command is run on each.")]
+Devices = Annotated[
+    int | None, typer.Option("--devices", metavar="N", min=1, help="Processes on this machine, one for each device.")
+]
+Nodes = Annotated[int, typer.Option("--nodes", metavar="N", min=1, help="Machines; the command is run on each.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there already.")]
 Speaker = Annotated[
-    str | None, typer.Option("--speaker", metavar="NAME", help="Of speech: the voice to speak with. Default: its own.")
+    str | None,
+    typer.Option("--speaker", metavar="NAME", help="Of speech: the voice to speak with. Default: the recording's own."),
 ]
-Audio = Annotated[bool, typer.Option("--audio", help="Of speech: write sound too, by Griffin-Lim.")]
-Batch = Annotated[int, typer.Option("--batch", min=1, help="Pictures at a time.")]
+Audio = Annotated[bool, typer.Option("--audio", help="Of speech: write sound as well as frames, by Griffin-Lim.")]
+Batch = Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Pictures that are computed at a time.")]
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one setting; may be repeated.")
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting by its name; may be repeated.")
 ]
-Seed = Annotated[int | None, typer.Option("--seed", help="Of weights, order and noise.")]
-Epochs = Annotated[int | None, typer.Option("--epochs", min=1)]
+Seed = Annotated[
+    int | None, typer.Option("--seed", metavar="N", help="Of the first weights, the order of the data, and the noise.")
+]
+Epochs = Annotated[
+    int | None,
+    typer.Option("--epochs", metavar="N", min=1, help="How many epochs to train for."),
+]
+Steps = Annotated[int | None, typer.Option("--steps", metavar="N", min=1, help="Instead: how many steps to train for.")]
+Minutes = Annotated[
+    float | None,
+    typer.Option("--minutes", metavar="M", min=0.05, help="Instead: about how many minutes to train for, here."),
+]
+Prior = Annotated[
+    Path | None, typer.Option("--prior", metavar="DIR", help="The folder of the prior. Default: RUN/prior.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")]

@@ -1,7 +1,7 @@
 """What `sqvae train-prior` and `sqvae sample` put together."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +13,9 @@ from torch import Tensor
 
 from sqvae.cli import console
 from sqvae.cli.launch import is_first_process
-from sqvae.cli.pictures import PictureFolder, check_free
+from sqvae.cli.pictures import PictureFolder
 from sqvae.cli.speech import SoundFolder
+from sqvae.cli.targets import check_all_free, check_free
 from sqvae.cli.training import is_unfinished, trained, with_threads
 from sqvae.data import Progress
 from sqvae.data.decoding import is_picture_name
@@ -23,6 +24,7 @@ from sqvae.experiment import (
     Generator,
     PriorExperiment,
     Tokenizer,
+    check_there,
     is_run,
     load_generator,
     load_tokenizer,
@@ -30,7 +32,7 @@ from sqvae.experiment import (
     prepare_prior,
     read_prior,
 )
-from sqvae.reports import save_rows
+from sqvae.reports import Caption, save_rows
 from sqvae.training import CheckpointError, RunFolder, read_json, read_records, write_json
 
 SPLIT = "test"
@@ -40,7 +42,7 @@ MEASURES = {
     "bits_per_code": "bits per code",
     "nats_per_code": "nats per code",
     "histogram_bits_per_code": "bits per code, by the histogram of training codes",
-    "uniform_bits_per_code": "bits per code, all alike",
+    "uniform_bits_per_code": "bits per code, all codes equally likely",
 }
 
 
@@ -58,6 +60,8 @@ def asked_for(
     epochs: int | None,
 ) -> tuple[PriorExperiment, Path]:
     """What was asked for, and the folder that it is to be trained in."""
+    for model in (run, *([] if given is None else [Path(given)])):
+        check_there(model)
     if out is None and not is_run(RunFolder(run)):
         raise CheckpointError(f"{run} is not the folder of a run, and has no place for a prior: name one with --out")
     if is_unfinished(run):
@@ -99,8 +103,10 @@ def watched_prior(folder: RunFolder, work: Callable[..., Any]) -> None:
     console.out.print(table)
     if _missed(folder, experiment):
         console.warning(f"{experiment.training.until:g} nats per code on the validation set were not reached")
+    for words in _worse(folder, experiment, record["measures"]):
+        console.warning(words)
     run = experiment.tokenizer
-    own = "" if folder.path.resolve() == (Path(run) / PLACE).resolve() else f" --prior-run {folder}"
+    own = "" if folder.path.resolve() == (Path(run) / PLACE).resolve() else f" --prior {folder}"
     out = "samples" if experiment.sequences else "samples.png"
     console.out.print(f"Done: {folder}. Use it with: sqvae sample {run}{own} -o {out}", soft_wrap=True)
 
@@ -110,6 +116,20 @@ def _missed(folder: RunFolder, experiment: PriorExperiment) -> bool:
     until = experiment.training.until
     losses = [one["loss_per_dimension"] for one in read_records(folder.log) if one["kind"] == "validation"]
     return until is not None and min(losses, default=math.inf) > until
+
+
+def _worse(folder: RunFolder, experiment: PriorExperiment, measures: Mapping[str, float]) -> Iterator[str]:
+    """That a prior is of no use, and what to do."""
+    cost, known = measures["bits_per_code"], measures["histogram_bits_per_code"]
+    if cost < known:
+        return
+    plan = experiment.training
+    longer = f"--epochs {2 * plan.epochs}" if plan.steps is None else f"--steps {2 * plan.steps}"
+    yield (
+        f"the prior is worse than the histogram of codes, {cost:.3f} bits per code against {known:.3f}: files that are "
+        f"compressed with it become larger, and its samples tell little. Train it longer (sqvae resume {folder} "
+        f"{longer}), or make it larger, or smaller if its cost on validation rose again (prior.channels, prior.layers)"
+    )
 
 
 def judged(folder: RunFolder, progress: Progress) -> tuple[PriorExperiment, dict[str, Any]]:
@@ -133,6 +153,11 @@ class Choices:
     classes: list[str] | None
     seed: int
     batch: int
+
+    @property
+    def names(self) -> list[str]:
+        """Of the samples, where each has a file of its own."""
+        return [f"sample-{index:05d}" for index in range(self.number)]
 
     def normal(self, tokenizer: Tokenizer) -> Tensor:  # -> (number, dim, ...)
         """Latents of a model without codes, whose prior is the normal distribution."""
@@ -167,20 +192,25 @@ def sample_pictures(
         check_free(out, overwrite)
     elif is_picture_name(out.name):
         raise ValueError(f"-o {out}: all samples together are a .png, and each by itself goes to a folder")
+    else:
+        check_all_free((out / f"{name}.png" for name in choices.names), overwrite)
     tokenizer = load_tokenizer(run)
     codes = choices.drawn(load_generator(run, prior)) if tokenizer.is_discrete else choices.normal(tokenizer)
-    folder = PictureFolder(out, overwrite=overwrite)
-    shown = []
+    folder = None if together else PictureFolder(out, overwrite=overwrite)
+    shown: list[Tensor] = []
+    classes: list[tuple[str, str]] = []
     for first, some in zip(range(0, len(codes), choices.batch), codes.split(choices.batch), strict=True):
         pictures = tokenizer.decode(some)
-        if together:
+        if folder is None:
             shown.append(tokenizer.medium.shown_output(pictures).cpu())
+            classes += tokenizer.medium.classes_in(pictures)
         else:
-            names = [f"sample-{first + index:05d}" for index in range(len(some))]
-            folder.save(names, tokenizer.medium.images(pictures))
+            folder.save(choices.names[first : first + len(some)], tokenizer.medium.images(pictures))
     if together:
         out.parent.mkdir(parents=True, exist_ok=True)
-        save_rows(out, [torch.cat(shown)], columns=math.ceil(math.sqrt(len(codes))))
+        # A sheet of pictures is one to use as it is; colours of classes mean nothing without their names.
+        caption = Caption(classes=tuple(dict.fromkeys(classes))) if classes else None
+        save_rows(out, [torch.cat(shown)], math.ceil(math.sqrt(len(codes))), caption)
     console.out.print(f"{len(codes):,} samples in {out}")
 
 
@@ -196,13 +226,15 @@ def sample_speech(
     overwrite: bool,
 ) -> None:
     """Draw utterances: frames, and sound if it is wanted, in a folder."""
+    endings = (".npy", ".wav") if audio else (".npy",)
+    check_all_free((out / f"{name}{ending}" for name in choices.names for ending in endings), overwrite)
     generator = load_generator(run, prior)
     tokenizer = generator.tokenizer
     voice = speaker or tokenizer.speakers[0]
     tokenizer.speaker(voice)  # which says that it is unknown before anything is drawn
     length = max(1, round(seconds * tokenizer.codes_per_second))
     results = SoundFolder(out, tokenizer, audio=audio, overwrite=overwrite)
-    for index, codes in enumerate(choices.drawn(generator, (length,))):
+    for name, codes in zip(choices.names, choices.drawn(generator, (length,)), strict=True):
         frames = tokenizer.decode([codes], voice)[0]
-        results.save(f"sample-{index:05d}", frames, (len(frames) - 1) * tokenizer.features.shift)
+        results.save(name, frames, (len(frames) - 1) * tokenizer.features.shift)
     results.tell()

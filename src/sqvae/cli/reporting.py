@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sqvae.cli.options import Overwrite
+from sqvae.cli.options import HeldOut, Overwrite, Prior
 from sqvae.cli.root import app
 
 
@@ -13,14 +13,11 @@ from sqvae.cli.root import app
 def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The page (.html).")],
-    data: Annotated[
-        str | None, typer.Option("--data", metavar="DIR|NAME", help="Data to take examples of. Default: the run's own.")
-    ] = None,
-    prior: Annotated[
-        Path | None,
-        typer.Option("--prior", "--prior-run", metavar="DIR", help="The prior's folder. Default: RUN/prior."),
-    ] = None,
-    examples: Annotated[int, typer.Option("--examples", min=1, max=64, help="How many held-out examples to show.")] = 8,
+    data: HeldOut = None,
+    prior: Prior = None,
+    examples: Annotated[
+        int, typer.Option("--examples", metavar="N", min=1, max=64, help="How many held-out examples to show.")
+    ] = 8,
     overwrite: Overwrite = False,
 ) -> None:
     """Write a page about a run, in one file that needs no other: examples, codebook, training, measures, samples."""

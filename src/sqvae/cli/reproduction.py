@@ -13,7 +13,17 @@ from rich.table import Table
 
 from sqvae.cli import console
 from sqvae.cli.listing import SETS
-from sqvae.experiment import ConfigurationError, Outcome, Planned, Sweep, SweepStoppedError, check_name, load_record
+from sqvae.cli.targets import check_ours
+from sqvae.experiment import (
+    ConfigurationError,
+    Outcome,
+    Planned,
+    Sweep,
+    SweepStoppedError,
+    check_name,
+    load_record,
+    record_path,
+)
 from sqvae.recipes import ARTEFACTS, SCALES, chosen, collect_all, plan, report, words
 from sqvae.reports import Report, error_of, html_page, markdown_page
 from sqvae.training import write_json
@@ -43,11 +53,15 @@ class Request:
     out: Path
     runs: Path
     page: Path
+    overwrite: bool = False
+    """Whether pages that are not ours may be replaced."""
 
     def checked(self) -> "Request":
         """The same, once it makes sense."""
         for name in self.names:
             check_name(name, ARTEFACTS, "the table or figure")
+        for page in (self.page, self.out / "index.html"):
+            check_ours(page, TITLE.partition("'")[0], self.overwrite)  # now, rather than after hours of training
         return self
 
 
@@ -93,6 +107,13 @@ def carry_out(request: Request) -> int:
         first, *others = [outcome.planned for outcome in failed if outcome.reason == reason]
         more = f", and {console.counted(len(others), 'run')} more for the same reason" if others else ""
         console.warning(f"failed: {first.title}{more}: {reason} (see {sweep.log_of(first)})")
+    for one in planned:
+        record = load_record(sweep.records, one)
+        if record is not None and record.notes:
+            console.warning(
+                f"{one.title}: {'; '.join(record.notes)}. All else is kept; to measure it again, delete "
+                f"{record_path(sweep.records, one.name)} and repeat the command"
+            )
     if len(failed) < len(planned):
         write_reports(request)
     return 1 if failed else 0
@@ -218,7 +239,8 @@ def _words(outcome: Outcome) -> str:
     if record is None:
         return f"failed: {outcome.reason}"
     use = f", perplexity {record.measures['perplexity']:.1f}" if "perplexity" in record.measures else ""
-    return f"{error_of(record.measures)}{use}, {record.seconds / 60:.1f} minutes"
+    missing = "".join(f"; but {note}" for note in record.notes)
+    return f"{error_of(record.measures)}{use}, {record.seconds / 60:.1f} minutes{missing}"
 
 
 def _write(one: Report, out: Path) -> None:

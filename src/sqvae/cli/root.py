@@ -1,15 +1,22 @@
 """The application that commands belong to, and what they share. Nothing heavy is imported here."""
 
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
 
+from sqvae.cli.groups import PlainGroup
 from sqvae.cli.launch import is_launched, launch
 
 app = typer.Typer(
     name="sqvae",
+    cls=PlainGroup,
     help="Discrete representations that use their whole codebook: pictures to tokens, and back.",
     epilog="Start with: sqvae train demo",
     no_args_is_help=True,
@@ -33,6 +40,30 @@ def _root(
 
         print(f"sqvae {__version__}")
         raise typer.Exit
+
+
+@contextlib.contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """Within the block, SIGTERM ends the process as an error does: what is half written is removed on the way out.
+
+    Python's own answer to SIGTERM is to end at once, and leave everything lying about. A second one changes nothing.
+    """
+    is_ours = (
+        threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    )
+    if not is_ours:
+        yield
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def is_of_speech(run: Path, *, speaker: str | None = None, audio: bool = False) -> bool:

@@ -1,8 +1,8 @@
 """What `sqvae report` puts together."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,26 +12,29 @@ from sqvae import __version__
 from sqvae.cli.evaluation import measured_rows
 from sqvae.cli.inspection import inspect_run
 from sqvae.cli.run_shown import CONTINUOUS, NOTHING_YET, SPLIT, Shown, Wanted, found
-from sqvae.cli.run_views import difference_legend, legend_of, pixels_of
-from sqvae.codec.aside import Aside
+from sqvae.cli.run_views import difference_legend, legend_of, pixels_of, signs_of
+from sqvae.cli.targets import check_free
+from sqvae.codec import check_ending
+from sqvae.codec.aside import PlainFile
 from sqvae.data import Progress
 from sqvae.experiment import (
     code_colours,
     code_positions,
+    findings_of,
     neighbour_table,
     recorded_use,
     training_views,
 )
+from sqvae.metrics.meanings import meanings
 from sqvae.reports import Table, error_of
 from sqvae.reports.codes import Tiles
-from sqvae.reports.page import Chapter, paragraph
+from sqvae.reports.page import Chapter, difference_key, paragraph
 from sqvae.reports.run_codebook import Codebook, codebook_chapter, no_codebook
 from sqvae.reports.run_examples import Example, examples_chapter
 from sqvae.reports.run_page import (
     Drawn,
     Fact,
     about_chapter,
-    is_run_page,
     made_chapter,
     measures_chapter,
     run_page,
@@ -45,6 +48,9 @@ TILES, AREA = 512, 200_000
 
 NEAREST = 4
 
+SOUND = 1_000_000
+"""Bytes of sound in the page, at most: each takes a third more there."""
+
 
 class Measured(NamedTuple):
     """What `sqvae evaluate` has kept in a run's folder."""
@@ -57,33 +63,16 @@ class Measured(NamedTuple):
     """HTML about what can't be read."""
 
 
-class _PageFile(Aside):
-    """A page, on the disk as a whole or not at all."""
-
-    def complete(self, file: BinaryIO) -> None:
-        """Nothing is left to be put."""
-
-
 def write_report(run: Path, out: Path, wanted: Wanted, *, overwrite: bool) -> list[str]:
     """Write the page about a run, and return what could not be shown on it."""
-    _check_free(out, overwrite)
+    check_ending(out, (".html", ".htm"), "page")
+    check_free(out, overwrite)
     shown = found(run, wanted)
     content = report_of(shown, wanted)
-    with _PageFile(out) as file:
+    with PlainFile(out) as file:
         # The name of a file need not be text.
         file.put(content.encode("utf-8", "replace"))
     return shown.missing
-
-
-def _check_free(out: Path, overwrite: bool) -> None:
-    """Raise if the page would take the place of something else than an earlier page."""
-    if overwrite or not out.is_file():
-        return
-    if not is_run_page(out.read_bytes()[:1000].decode("utf-8", "replace")):
-        raise FileExistsError(
-            f"{out} is there already, is no report, and is left as it is. Choose another name with -o, or pass "
-            f"--overwrite"
-        )
 
 
 def report_of(shown: Shown, wanted: Wanted) -> str:
@@ -110,7 +99,8 @@ def _about(shown: Shown, measured: Measured) -> Chapter:
     sections = {section.title: section.lines for section in inspect_run(shown.run, None)}
     settings = setting_without_places(shown.config["experiment"], shown.places)
     what, how = ([shown.clean(line) for line in sections[name]] for name in ("What it is", "How it trained"))
-    return about_chapter(list(_facts(shown, measured)), what, how, settings)
+    wrong = [shown.clean(finding) for finding in findings_of(shown.folder, shown.experiment) or ()]
+    return about_chapter(list(_facts(shown, measured)), what, how, settings, warnings=wrong)
 
 
 def _facts(shown: Shown, measured: Measured) -> Iterator[Fact]:
@@ -133,7 +123,8 @@ def _facts(shown: Shown, measured: Measured) -> Iterator[Fact]:
 
 def _examples(shown: Shown, wanted: Wanted, book: Codebook | None, measured: Measured) -> Chapter:
     kind = shown.experiment.data.kind
-    before, examples = [], []
+    before: list[str] = []
+    examples: list[Example] = []
     if kind == "labels" and shown.tokenizer is not None:
         before.append(legend_of(shown.tokenizer, measured.own["measures"] if measured.own is not None else {}))
     if shown.held_out is None:
@@ -142,19 +133,62 @@ def _examples(shown: Shown, wanted: Wanted, book: Codebook | None, measured: Mea
         total = len(shown.held_out)
         number = min(wanted.examples, total)
         before.append(paragraph(f"{number} of {total:,} {shown.data}."))
-        examples = [_example(shown, index * total // number) for index in range(number)]
+        room = SOUND
+        for index in range(number):
+            examples.append(_example(shown, index * total // number, room))
+            room -= sum(len(content) for _, content in examples[-1].sounds)
+        before += _about_sound(examples)
     colours, tiles = (book.colours, book.tiles) if book is not None else (None, None)
-    return examples_chapter(examples, colours, tiles, legend=difference_legend(kind), before=before)
+    signs = signs_of(kind)
+    key = "" if signs is None else difference_key(signs.colours, signs.less, signs.more, signs.full)
+    return examples_chapter(examples, colours, tiles, legend=difference_legend(kind), key=key, before=before)
 
 
-def _example(shown: Shown, index: int) -> Example:
+def _about_sound(examples: Sequence[Example]) -> list[str]:
+    """How much there is to listen to."""
+    heard = [one for one in examples if one.sounds]
+    if not heard:
+        return []
+    size = sum(len(content) for one in heard for _, content in one.sounds)
+    some = "All of them" if len(heard) == len(examples) else f"The first {len(heard)}"
+    return [
+        paragraph(
+            f"{some} can be listened to: {size / 1000:,.0f} kB of sound (FLAC) lie in this page, {SOUND / 1e6:g} MB at "
+            "most. Sound is made of codes by the method of Griffin and Lim, which a neural vocoder surpasses."
+        )
+    ]
+
+
+def _example(shown: Shown, index: int, room: int) -> Example:
+    """One example.
+
+    Arguments:
+        room: for sound, in bytes.
+    """
     name, seen = shown.view.see(shown.tokenizer, shown.held_out, index, shown.generator)
     original, reconstruction, difference = map(pixels_of, (seen.original, seen.reconstruction, seen.difference))
     facts, codes = [seen.error], None
     if shown.tokenizer.is_discrete:
         facts.append(f"{seen.bits:,.0f} bits by {seen.bits_by}")
         codes = seen.codes.numpy().astype(np.int64)
-    return Example(name, original, reconstruction, difference, codes, tuple(facts))
+    sounds: tuple[tuple[str, bytes], ...] = ()
+    if room > 0 and shown.tokenizer.is_discrete:
+        try:
+            sounds = shown.view.sounds(shown.tokenizer, shown.held_out, index, seen)
+        except (OSError, ValueError) as failure:
+            facts.append(f"no sound: {shown.clean(str(failure))}")
+    if sum(len(content) for _, content in sounds) > room:
+        sounds = ()
+    return Example(
+        name,
+        original,
+        reconstruction,
+        difference,
+        codes,
+        tuple(facts),
+        shown.view.span(shown.tokenizer, seen),
+        sounds,
+    )
 
 
 def _codebook(shown: Shown, progress: Progress) -> Codebook | None:
@@ -202,7 +236,11 @@ def _codes(shown: Shown, wanted: Wanted, book: Codebook | None) -> Chapter:
 def _training(shown: Shown) -> Chapter:
     quantizer, records = shown.experiment.quantizer, read_records(shown.folder.log)
     curves = training_views(records, quantizer.codebook_size if quantizer.is_discrete else 0)
-    warnings = [shown.clean(record["message"]) for record in records if record["kind"] == "warning"]
+    warnings = [
+        f"After epoch {record['epoch']}: {shown.clean(record['message'])}"
+        for record in records
+        if record["kind"] == "warning"
+    ]
     return training_chapter([Drawn(*curve) for curve in curves], warnings)
 
 
@@ -229,9 +267,12 @@ def _measures(shown: Shown, measured: Measured) -> Chapter:
     for record in measured.records:
         current = shown.tokenizer is not None and record.get("fingerprint") == shown.tokenizer.fingerprint
         note = "" if current else "Measured before the model was trained further: it is another one by now."
+        note = " ".join([*([note] if note else []), *(f"{shown.clean(one)}." for one in record.get("notes", []))])
         title = f"On the {record['split']} set of {record['data']}"
         tables.append(Table(title, ("what", "value"), list(record["rows"].items()), note))
-    return measures_chapter(tables, measured.problems)
+    size = shown.experiment.quantizer.codebook_size if shown.experiment.quantizer.is_discrete else 0
+    told = dict.fromkeys(sentence for record in measured.records for sentence in meanings(record, size))
+    return measures_chapter(tables, measured.problems, list(told))
 
 
 def _made(shown: Shown) -> Chapter:

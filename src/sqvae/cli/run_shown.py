@@ -9,7 +9,7 @@ from sqvae.cli.compression import has_prior
 from sqvae.cli.evaluation import data_of
 from sqvae.cli.run_views import View, view_of
 from sqvae.data import Progress
-from sqvae.experiment import Experiment, Generator, Pretrained, load, load_generator, read_experiment
+from sqvae.experiment import Experiment, Generator, Pretrained, check_there, load, load_generator, read_experiment
 from sqvae.reports.page import absent
 from sqvae.reports.run_page import without_places
 from sqvae.training import CheckpointError, RunFolder
@@ -76,6 +76,7 @@ class Shown:
 
 def found(run: Path, wanted: Wanted) -> Shown:
     """The run with its data and its prior, as far as they can be had."""
+    check_there(run)
     folder = RunFolder(run)
     if not folder.config.exists() or (run / "model.safetensors").exists():
         raise CheckpointError(f"{run} is no run: give the folder that `sqvae train` has written")

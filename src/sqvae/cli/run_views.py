@@ -24,11 +24,15 @@ from sqvae.experiment import (
     spoken_alone,
     unit_spectra,
 )
-from sqvae.experiment.views import to_bytes
-from sqvae.reports.codes import Pixels
+from sqvae.experiment.speech_views import LOUDNESS
+from sqvae.experiment.views import BRIGHTNESS, DifferenceKey, to_bytes
+from sqvae.metrics.meanings import WRONG_LABELS
+from sqvae.networks.speech import STRIDE
+from sqvae.reports.codes import Pixels, Span
 from sqvae.reports.page import absent
 from sqvae.reports.run_codebook import Heard
 from sqvae.reports.run_examples import LabelClass, class_legend, pictures_row
+from sqvae.reports.sound import as_flac
 from sqvae.reports.spectra import by_brightness, spectra_picture
 
 SAMPLES = Choices(number=16, temperature=1.0, top_k=None, top_p=None, classes=None, seed=0, batch=16)
@@ -64,6 +68,10 @@ class View:
     """So many of the codes that are used most, (n,), and what is seen where each is taken, uint8 (n, 3, P, P)."""
     drawn: str
     """How to read what a code draws alone."""
+    span: Callable[[Any, Seen], Span | None]
+    """What an example's codes cover, where they are a sequence."""
+    sounds: Callable[[Any, Any, int, Seen], tuple[tuple[str, bytes], ...]]
+    """An example and its reconstruction by their names, as FLAC, where they can be listened to."""
 
 
 def pixels_of(picture: Tensor) -> Pixels:  # uint8 (3, H, W) -> (H, W, 3)
@@ -72,26 +80,29 @@ def pixels_of(picture: Tensor) -> Pixels:  # uint8 (3, H, W) -> (H, W, 3)
     return pixels
 
 
+def signs_of(kind: str) -> DifferenceKey | None:
+    """What the colours of differences mean; None where they are those of classes."""
+    return {"labels": None, "speech": LOUDNESS}.get(kind, BRIGHTNESS)
+
+
 def difference_legend(kind: str) -> str:
     """How to read pictures of differences."""
-    if kind == "labels":
-        return "In the difference, full colours are wrong labels, and faded ones right."
-    much, little = ("louder", "softer") if kind == "speech" else ("brighter", "darker")
-    return f"In the difference, white is exact, red came out {much} than it was, and blue {little}."
+    signs = signs_of(kind)
+    return f"In the difference, {WRONG_LABELS}." if signs is None else signs.sentence
 
 
 def legend_of(tokenizer: Tokenizer, measures: dict[str, float]) -> str:
     """The classes of label maps, with how well each comes through."""
     data = tokenizer.experiment.data
-    number = data.classes or 0
-    names = data.class_names or tuple(map(str, range(number)))
-    colours = (tokenizer.medium.shown(torch.arange(number).view(1, 1, -1))[0, :, 0].T * 255).round().int().tolist()
-    return class_legend(
-        [
-            LabelClass(name, "#{:02x}{:02x}{:02x}".format(*colour), measures.get(f"iou of {name}"))
-            for name, colour in zip(names, colours, strict=True)
-        ]
-    )
+    measured = data.class_names or tuple(map(str, range(data.classes or 0)))
+    shown = [
+        LabelClass(name, colour, measures.get(f"iou of {short}"))
+        for (name, colour), short in zip(tokenizer.medium.legend(), measured, strict=True)
+    ]
+    unknown = tokenizer.medium.unknown
+    if unknown is not None and data.ignore is not None:
+        shown.append(LabelClass(*unknown, None))
+    return class_legend(shown)
 
 
 def _see_picture(tokenizer: Tokenizer, pictures: Pictures, index: int, prior: Generator | None) -> tuple[str, Seen]:
@@ -110,22 +121,50 @@ def _see_utterance(
     return f"{utterances.names[index]}, by {speaker}{cut}", see_speech(tokenizer, shown, known, prior)
 
 
+def _span(tokenizer: SpeechTokenizer, seen: Seen) -> Span:
+    frames = seen.original.shape[-1]
+    return Span(frames / STRIDE, frames * tokenizer.features.seconds_per_frame)
+
+
+def _sounds(
+    tokenizer: SpeechTokenizer, utterances: Utterances, index: int, seen: Seen
+) -> tuple[tuple[str, bytes], ...]:
+    """As long as what is shown: the recording itself, and sound made of the codes."""
+    features, frames = tokenizer.features, seen.original.shape[-1]
+    whole = frames == int(utterances.lengths[index])
+    samples = int(utterances.samples[index]) if whole else (frames - 1) * features.shift
+    speaker = utterances.speakers[index]
+    voice = speaker if speaker in tokenizer.speakers else tokenizer.speakers[0]
+    made = tokenizer.sound(tokenizer.decode([seen.codes], voice, [frames])[0], samples=samples)
+    return (
+        ("original, as recorded", as_flac(utterances.sound(index, features.rate, samples), features.rate)),
+        (f"reconstruction from the codes, in the voice {voice}", as_flac(made.cpu().numpy(), features.rate)),
+    )
+
+
 def _made_pictures(tokenizer: Tokenizer, generator: Generator | None, held_out: Pictures | None) -> list[str]:
     parts, latents = [], None
     if generator is not None or not tokenizer.is_discrete:
         latents = SAMPLES.normal(tokenizer) if generator is None else SAMPLES.drawn(generator)
         by = "its prior" if generator is not None else "the normal distribution, which is a VAE's prior"
         parts.append(pictures_row("Samples", f"Decoded from latents drawn by {by}.", _decoded(tokenizer, latents)))
-    ends, what = None, "held-out example"
+    ends, what, end = None, "held-out example", "original"
     if held_out is not None and len(held_out) > 1:
         ends = held_out.spread(2).take([0, 1])
     elif latents is not None:
-        ends, what = tokenizer.decode(latents[:2]), "sample"
+        ends, what, end = tokenizer.decode(latents[:2]), "sample", "sample"
     if ends is None:
         return [*parts, absent("An interpolation is not shown", "it takes two held-out examples, or a prior")]
     between = _decoded(tokenizer, _between(tokenizer, ends[:1], ends[1:]))
-    caption = f"From one {what} to another, straight through the space that latents lie in."
-    return [*parts, pictures_row("Interpolation", caption, between)]
+    originals = tokenizer.medium.shown(tokenizer.medium.model_input(ends, tokenizer.device))
+    first, last = (pixels_of(one) for one in to_bytes(originals))
+    caption = (
+        f"From one {what} to another, straight through the space that latents lie in: both as they are at the ends, "
+        f"and between them what is decoded, with how far it is on the way."
+    )
+    ways = [f"{100 * place / (STEPS - 1):.3g}%" for place in range(STEPS)]
+    shown = [first, *between, last]
+    return [*parts, pictures_row("Interpolation", caption, shown, names=[end, *ways, end])]
 
 
 def _decoded(tokenizer: Tokenizer, latents: Tensor) -> list[Pixels]:
@@ -169,6 +208,8 @@ PICTURES = View(
     made=_made_pictures,
     heard=lambda tokenizer, held_out, where, progress: None,
     seen=_seen,
+    span=lambda tokenizer, seen: None,
+    sounds=lambda tokenizer, held_out, index, seen: (),
     drawn="Of two tiles, the left one is the mean of what is seen where the code is taken, and the right one, or the "
     "only one, what the code draws alone: the middle of what a map that holds nothing else decodes to. The middle "
     "third of a tile is the code's own place. The four small ones are what the codes nearest to it draw.",
@@ -179,6 +220,8 @@ SPEECH = View(
     made=_made_speech,
     heard=_heard,
     seen=lambda tokenizer, held_out, number, progress: None,
+    span=_span,
+    sounds=_sounds,
     drawn="Each tile is the spectrogram of one unit held for a while, in the first voice that the model knows: time to "
     "the right, pitch upwards. Below it are the four units that lie nearest.",
 )

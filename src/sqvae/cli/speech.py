@@ -1,6 +1,5 @@
 """What commands do with models of speech."""
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -9,7 +8,9 @@ from rich.table import Table
 from torch import Tensor
 
 from sqvae.cli import console
-from sqvae.codec import CodeFileError, NameTaker, UnitFile, UnitWriter, units_as_text
+from sqvae.cli.left_out import LeftOut
+from sqvae.cli.targets import FolderOfResults
+from sqvae.codec import UnitFile, encode_speech_to_file
 from sqvae.data import Skipped
 from sqvae.data.speech import Heard, count_speech, stream_speech, write_audio
 from sqvae.experiment import (
@@ -29,54 +30,14 @@ VOCODER = "sound by the method of Griffin and Lim; a neural vocoder, given the .
 def encode_recordings(run: Path, inputs: Sequence[str], out: Path, *, strict: bool) -> None:
     """Recordings to units, in one file that describes itself; or as text, if its name ends in .txt."""
     tokenizer = load_speech_tokenizer(run)
-    if out.is_dir():
-        raise CodeFileError(f"can't write {out}: it is a folder; name a file")
-    as_text = out.suffix == ".txt"
-    # Units as text are made of units; these lie aside under a name that is nobody's.
-    target = out.with_name(f".{out.name}.{os.getpid()}.units") if as_text else out
-    try:
-        number, seconds = _write_units(tokenizer, inputs, target, strict)
-        if as_text:
-            _as_text(target, out)
-    finally:
-        if as_text:
-            target.unlink(missing_ok=True)
+    with LeftOut("recording") as left_out, console.progress_bar() as progress:
+        encoded = encode_speech_to_file(tokenizer, inputs, out, strict=strict, on_skip=left_out, progress=progress)
     console.out.print(
-        f"{number:,} recordings, {seconds / 60:.1f} minutes, {tokenizer.codes_per_second:g} codes a second "
+        f"{console.counted(encoded.recordings, 'recording')}, {encoded.seconds / 60:.1f} minutes, "
+        f"{tokenizer.codes_per_second:g} codes a second "
         f"below {tokenizer.codebook_size}: {out} ({out.stat().st_size:,} bytes)",
         soft_wrap=True,
     )
-
-
-def _write_units(tokenizer: SpeechTokenizer, inputs: Sequence[str], target: Path, strict: bool) -> tuple[int, float]:
-    """Encode all recordings; returns how many there were, and how many seconds."""
-    writer = UnitWriter(
-        target,
-        codebook_size=tokenizer.codebook_size,
-        fingerprint=tokenizer.fingerprint,
-        codes_per_second=tokenizer.codes_per_second,
-        rate=tokenizer.features.rate,
-    )
-    samples = 0
-    with writer:
-        for heard in _heard(tokenizer, inputs, strict, "encoding"):
-            for codes in tokenizer.encode_pieces(heard.pieces()):
-                writer.add(codes)
-            writer.end(heard.name, heard.speaker or "", frames=len(heard), samples=heard.samples)
-            samples += heard.samples
-        if not writer.written:
-            raise CodeFileError("none of the recordings can be read, so there is nothing to encode")
-    return writer.written, samples / tokenizer.features.rate
-
-
-def _as_text(units: Path, out: Path) -> None:
-    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("w", encoding="utf-8", errors="surrogateescape") as file:
-            file.writelines(units_as_text(UnitFile.open(units).units()))
-        partial.replace(out)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def decode_units(run: Path, path: Path, out: Path, *, speaker: str | None, audio: bool, overwrite: bool) -> None:
@@ -101,15 +62,16 @@ def reconstruct_recordings(
     results = SoundFolder(out, tokenizer, audio=audio, overwrite=overwrite)
     if speaker is not None:
         tokenizer.speaker(speaker)
-    for heard in _heard(tokenizer, inputs, strict, "reconstructing"):
-        try:
+    with LeftOut("recording") as left_out:
+        for heard in _heard(tokenizer, inputs, strict, "reconstructing", left_out):
+            problem = _no_voice(tokenizer, speaker, heard.speaker or "")
+            if problem and strict:
+                raise ConfigurationError(f"{heard.name} is {problem}")
+            if problem:
+                left_out(Skipped(heard.name, problem))
+                continue
             voice = _voice(tokenizer, speaker, heard.speaker or "", heard.name)
-        except ConfigurationError as failure:
-            if strict:
-                raise
-            console.warning(f"left out: {failure}")
-            continue
-        results.save(heard.name, tokenizer.reconstruct([heard.frames()], voice)[0], heard.samples)
+            results.save(heard.name, tokenizer.reconstruct([heard.frames()], voice)[0], heard.samples)
     if not results.saved:
         raise ConfigurationError(f"no recording is left: nothing has been written to {out}")
     results.tell()
@@ -117,28 +79,37 @@ def reconstruct_recordings(
 
 def _voice(tokenizer: SpeechTokenizer, asked: str | None, own: str, name: str) -> str:
     """Who is to speak: whom a person names, or who spoke, or the only one that the model knows."""
+    if problem := _no_voice(tokenizer, asked, own):
+        raise ConfigurationError(f"{name} is {problem}")
     if asked is None and len(tokenizer.speakers) == 1:
         return tokenizer.speakers[0]
-    if asked is None and own not in tokenizer.speakers:
-        who = f"by {own}, whom this model does not know" if own else "by a speaker who is not known"
-        raise ConfigurationError(f"{name} is {who}: choose a voice with --speaker; there is {_few(tokenizer.speakers)}")
     voice = own if asked is None else asked
     tokenizer.speaker(voice)
     return voice
+
+
+def _no_voice(tokenizer: SpeechTokenizer, asked: str | None, own: str) -> str:
+    """Why there is nobody to speak a recording; nothing where there is."""
+    if asked is not None or len(tokenizer.speakers) == 1 or own in tokenizer.speakers:
+        return ""
+    who = f"by {own!r}, whom this model does not know" if own else "by a speaker who is not known"
+    return f"{who}: choose a voice with --speaker; there is {_few(tokenizer.speakers)}"
 
 
 def _few(names: Sequence[str], most: int = 20) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def _heard(tokenizer: SpeechTokenizer, inputs: Sequence[str], strict: bool, what: str) -> Iterator[Heard]:
-    """All recordings, with a bar, and a word for each that is left out."""
+def _heard(
+    tokenizer: SpeechTokenizer, inputs: Sequence[str], strict: bool, what: str, left_out: LeftOut
+) -> Iterator[Heard]:
+    """All recordings, with a bar."""
     seen = 0
 
     def skip(one: Skipped) -> None:
         nonlocal seen
         seen += 1
-        console.warning(f"left out: {one}")
+        left_out(one)
 
     with console.progress_bar() as progress:
         total = count_speech(inputs)
@@ -161,31 +132,25 @@ class SoundFolder:
         self.path = path
         self.tokenizer = tokenizer
         self.audio = audio
-        self.overwrite = overwrite
         self.saved = 0
-        self._names = NameTaker("")
+        self._results = FolderOfResults(path, [".npy", ".wav"] if audio else [".npy"], overwrite=overwrite)
 
     def save(self, name: str, frames: Tensor, samples: int) -> None:  # (T, mels)
         """Write frames as .npy, and as .wav."""
-        stem = self._names.take(name)
-        numbers, sound = (self.path / f"{stem}{ending}" for ending in (".npy", ".wav"))
-        for target in (numbers, *([sound] if self.audio else [])):
-            if target.exists() and not self.overwrite:
-                raise FileExistsError(
-                    f"{target} is there already, and is left as it is. Choose another folder with -o, or pass "
-                    f"--overwrite"
-                )
-        numbers.parent.mkdir(parents=True, exist_ok=True)
+        numbers, *sounds = self._results.places(name)
         np.save(numbers, frames.numpy())
-        if self.audio:
+        for sound in sounds:
             write_audio(sound, self.tokenizer.sound(frames, samples=samples).numpy(), self.tokenizer.features.rate)
         self.saved += 1
 
     def tell(self) -> None:
         """Say what was written."""
         mels = self.tokenizer.features.mels
-        kinds = f"frames in dB, (frames, {mels}), as .npy" + (f", and {VOCODER}" if self.audio else "")
-        console.out.print(f"{self.saved:,} recordings in {self.path}: {kinds}", soft_wrap=True)
+        sound = f", and {VOCODER}" if self.audio else "; --audio writes sound as well"
+        number = console.counted(self.saved, "recording")
+        console.out.print(
+            f"{number} in {self.path}: log-mel frames in dB, (frames, {mels}), as .npy{sound}", soft_wrap=True
+        )
 
 
 def report_abx(
@@ -202,7 +167,7 @@ def report_abx(
     for mode in modes:
         check_name(mode, MODES, "--mode")
     tokenizer, items = load_speech_tokenizer(run), read_items(path)
-    with console.progress_bar() as progress:
+    with console.progress_bar() as progress, LeftOut("recording") as left_out:
         results = abx_of(
             tokenizer,
             items,
@@ -210,7 +175,7 @@ def report_abx(
             representations=representations,
             modes=modes or MODES,
             allow_missing=allow_missing,
-            on_skip=lambda one: console.warning(f"left out: {one}"),
+            on_skip=left_out,
             progress=progress,
         )
     table = Table("on", "mode", "error", "triples", title=f"ABX, {len(items):,} items of {path.name}; 50% is chance")
@@ -220,6 +185,6 @@ def report_abx(
     missing = max(result.items_without_features for result in results.values())
     if missing:
         console.note(f"{missing:,} items of recordings that are not there are left out")
-    left_out = max(result.items_without_frames for result in results.values())
-    if left_out:
-        console.note(f"up to {left_out:,} items are shorter than a code, and left out")
+    short = max(result.items_without_frames for result in results.values())
+    if short:
+        console.note(f"up to {short:,} items are shorter than a code, and left out")

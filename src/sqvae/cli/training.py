@@ -1,5 +1,6 @@
 """What `sqvae train` and `sqvae resume` put together."""
 
+import dataclasses
 import json
 import os
 from collections.abc import Callable
@@ -11,26 +12,24 @@ import typer
 from sqvae.cli import console
 from sqvae.cli.evaluation import evaluate_run, show
 from sqvae.cli.launch import is_first_process, is_launched
-from sqvae.data import DATASETS, Progress, holds_labels
-from sqvae.data.speech import SPEECH_SETS, holds_speech
+from sqvae.data import DATASETS, Progress, TakenAs
+from sqvae.data.sources import check_there
+from sqvae.data.speech import SPEECH_SETS
 from sqvae.experiment import (
     ConfigurationError,
     Experiment,
     PriorExperiment,
     check_name,
+    forecast,
     override,
     read_experiment,
     with_profile,
 )
-from sqvae.recipes import OWN_DATA, RECIPES
+from sqvae.recipes import OWN_DATA, RECIPES, as_told, suitable
 from sqvae.reports import Drawings
-from sqvae.training import RunFolder, TrainingStoppedError, leave_other_processes
+from sqvae.training import RunFolder, TrainingStoppedError, in_words, leave_other_processes
 
 Settled = TypeVar("Settled", Experiment, PriorExperiment)
-
-OF_LABELS = {"data.classes", "data.ignore", "data.class_names", "data.class_colours"}
-OF_PICTURES = {"data.channels", "likelihood.variance", "likelihood.initial_variance"}
-"""Settings that say what the data is."""
 
 
 def asked_for(
@@ -43,17 +42,19 @@ def asked_for(
     compile_model: bool,
     strict: bool,
     profile: str = "paper",
-) -> Experiment:
-    """What was asked for: the recipe, the options, and last what --set says."""
+) -> tuple[Experiment, TakenAs]:
+    """What was asked for: the recipe, the options, and last what --set says; and as what it takes the data."""
     if recipe is None and data is None:
         raise ConfigurationError(
             "say what to train on: --data DIR for your own pictures, or a recipe, such as: sqvae train demo. "
             f"There is {', '.join(RECIPES)}"
         )
-    name = recipe or _suitable(data or "", settings)
+    choice = suitable(data, settings) if recipe is None and data is not None else None
+    name = recipe if choice is None else choice.recipe
     if recipe is not None and recipe not in RECIPES and Path(recipe).exists():
         raise ConfigurationError(f"{recipe} is a path, not a recipe; to train on it: sqvae train --data {recipe}")
     check_name(name, RECIPES, "the recipe")
+    assert name is not None
     given: dict[str, Any] = {
         "data.source": data,
         "seed": seed,
@@ -68,7 +69,45 @@ def asked_for(
     experiment = override(with_profile(override(RECIPES[name](), [*options, *quantizer]), profile), settings)
     if not experiment.data.source:
         raise ConfigurationError(f"the recipe {name} is for your own data: pass --data DIR")
-    return with_threads(experiment)
+    check_there(experiment.data.source)
+    return with_threads(experiment), as_told(experiment, settings) if choice is None else choice.taken_as
+
+
+def say_taken_as(taken_as: TakenAs, source: str) -> None:
+    """As what the data is taken, and why; where that is in doubt, loudly, with what settles it."""
+    console.note(f"data: {taken_as}")
+    if taken_as.doubt is not None:
+        as_maps = f"To take them as label maps: sqvae train label-maps --data {source}"
+        if taken_as.conversion is not None:
+            as_maps = f"To train on classes, {taken_as.conversion}, and then: sqvae train label-maps --data DIR"
+        console.warning(f"{taken_as.doubt}. {as_maps}; as pictures: sqvae train pictures --data {source}")
+
+
+def check_length(epochs: int | None, steps: int | None, minutes: float | None) -> None:
+    """Raise if a run is asked to be of more than one length."""
+    given = {"--epochs": epochs, "--steps": steps, "--minutes": minutes}
+    named = [f"{option} {value:g}" for option, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise ConfigurationError(f"{' and '.join(named)} both say how long to train: pass one of them")
+
+
+def show_forecast(experiment: Experiment, minutes: float | None) -> None:
+    """Say what a run would do and how long that takes here; and every setting, as JSON, on standard output."""
+    source = experiment.data.source
+    try:
+        with console.progress_bar() as progress:
+            ahead = forecast(experiment, minutes=minutes, announce=console.note, progress=progress)
+    except FileNotFoundError as failure:
+        if source not in (*DATASETS, *SPEECH_SETS):
+            raise
+        console.warning(f"{failure}. What is decided from the data is not known yet, and null below")
+    else:
+        experiment = ahead.experiment
+        console.note(
+            f"a step takes {ahead.seconds_a_step:.2g} seconds on this machine, so training takes about "
+            f"{in_words(ahead.seconds)}"
+        )
+    console.out.print_json(data=dataclasses.asdict(experiment))
 
 
 def with_threads(experiment: Settled) -> Settled:
@@ -78,29 +117,6 @@ def with_threads(experiment: Settled) -> Settled:
         threads = max(1, (os.cpu_count() or 1) // 2)
         return override(experiment, [f"training.threads={threads}"])
     return experiment
-
-
-def _suitable(data: str, settings: list[str]) -> str:
-    """The recipe for a person's own data: for label maps if they say so, or if it looks like label maps."""
-    given = {key.strip(): text.strip() for key, _, text in (setting.partition("=") for setting in settings)}
-    if "data.kind" in given:
-        kinds = {"labels": "label-maps", "levels": "grey-levels", "speech": "speech"}
-        return kinds.get(given["data.kind"], "pictures")
-    if data in SPEECH_SETS or any(key.startswith("speech.") for key in given):
-        return "speech"
-    if given.get("likelihood.name") in ("vmf", "categorical") or not OF_LABELS.isdisjoint(given):
-        return "label-maps"
-    if given.get("likelihood.name") == "gaussian" or not OF_PICTURES.isdisjoint(given):
-        return "pictures"
-    try:
-        if data not in DATASETS and Path(data).exists() and holds_speech(data):
-            return "speech"
-        labels = holds_labels(data)
-    except OSError:
-        return "pictures"  # what is wrong with it is said when it is loaded
-    if labels and data not in DATASETS and is_first_process():
-        console.note(f"{data} holds label maps: one class a pixel. To train on grey pictures: sqvae train pictures ...")
-    return "label-maps" if labels else "pictures"
 
 
 def new_folder(experiment: Experiment) -> Path:
@@ -135,7 +151,8 @@ def is_unfinished(run: Path) -> bool:
     if not state or not folder.config.exists():
         return False
     best = float("inf") if state["best"] is None else state["best"]
-    return not read_experiment(folder)[0].training.is_over(state["epoch"], best)
+    plan = read_experiment(folder)[0].training
+    return state["batch"] > 0 or not plan.is_over(state["epoch"], state["step"], best)
 
 
 def _observers(run: RunFolder, progress: Progress) -> dict[str, Any]:

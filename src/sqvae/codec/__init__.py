@@ -2,12 +2,26 @@
 
 from sqvae.codec.aside import CodeFileError
 from sqvae.codec.compressed import CompressedFile, CompressedSize, CompressedWriter
-from sqvae.codec.expectations import Adaptive, Expectation, Histogram, Learned
-from sqvae.codec.tokens import CodeFile, Coder, CodeWriter, NameTaker, decode_file, encode_to_file
-from sqvae.codec.units import Unit, UnitFile, UnitWriter, units_as_text
+from sqvae.codec.expectations import Adaptive, AdaptiveCost, Expectation, Histogram, Learned
+from sqvae.codec.formats import SAFETENSORS, check_ending, written_as
+from sqvae.codec.tokens import CONVERSIONS, CodeFile, Coder, CodeWriter, NameTaker, decode_file, encode_to_file
+from sqvae.codec.units import (
+    UNIT_CONVERSIONS,
+    EncodedSpeech,
+    SpeechCoder,
+    Unit,
+    UnitFile,
+    UnitWriter,
+    encode_speech_to_file,
+    units_as_text,
+)
 
 __all__ = [
+    "CONVERSIONS",
+    "SAFETENSORS",
+    "UNIT_CONVERSIONS",
     "Adaptive",
+    "AdaptiveCost",
     "CodeFile",
     "CodeFileError",
     "CodeWriter",
@@ -15,14 +29,19 @@ __all__ = [
     "CompressedFile",
     "CompressedSize",
     "CompressedWriter",
+    "EncodedSpeech",
     "Expectation",
     "Histogram",
     "Learned",
     "NameTaker",
+    "SpeechCoder",
     "Unit",
     "UnitFile",
     "UnitWriter",
+    "check_ending",
     "decode_file",
+    "encode_speech_to_file",
     "encode_to_file",
     "units_as_text",
+    "written_as",
 ]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, TypeVar
+from uuid import uuid4
 
 HEADER = 4096
 """Bytes set aside for the header, its length included."""
@@ -27,16 +28,26 @@ class DamageError(Exception):
 Writer = TypeVar("Writer", bound="Aside")
 
 
+def beside(path: Path) -> Path:
+    """A name in the same folder that is nobody else's, for what is to become the file or helps to make it."""
+    return path.with_name(f".{path.name.strip('.')[:40]}.{uuid4().hex[:12]}.partial")
+
+
 class Aside(ABC):
     """Writes one file. Within its block the file does not exist under its name; after it, it is whole.
+
+    If the block ends by an error, Ctrl-C or whatever else raises, nothing is left.
 
     Arguments:
         path: of the file.
     """
 
+    opening = b""
+    """What comes first."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._partial = path.with_name(path.name + ".partial")
+        self._partial = beside(path)
         self._file: BinaryIO | None = None
 
     @abstractmethod
@@ -53,12 +64,15 @@ class Aside(ABC):
 
     def __enter__(self: Writer) -> Writer:
         try:
-            if self.path.is_dir():
-                raise IsADirectoryError(None, "it is a folder; name a file")
+            check_no_folder(self.path)
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._partial.open("wb")
+            self._file = self._partial.open("xb")
+            self._file.write(self.opening)
         except OSError as failure:
             raise self._failed(failure) from failure
+        except BaseException:
+            self._partial.unlink(missing_ok=True)
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -82,6 +96,19 @@ class Aside(ABC):
         return CodeFileError(f"can't write {self.path}: {failure.strerror or failure}; nothing is left of it")
 
 
+def check_no_folder(path: Path) -> None:
+    """Raise if a file is to have the name of a folder."""
+    if path.is_dir():
+        raise IsADirectoryError(None, "it is a folder; name a file")
+
+
+class PlainFile(Aside):
+    """A file of nothing but what is put."""
+
+    def complete(self, file: BinaryIO) -> None:
+        """Nothing is left to be put."""
+
+
 class AsideWriter(Aside):
     """Writes one file in the safetensors format.
 
@@ -91,14 +118,11 @@ class AsideWriter(Aside):
         path: of the file.
     """
 
+    opening = bytes(HEADER)
+
     @abstractmethod
     def finish(self) -> tuple[Mapping[str, str], Mapping[str, tuple[str, list[int]]]]:
         """Put what is left; and say, for the header, the metadata, and type and shape of each tensor as they follow."""
-
-    def __enter__(self: Writer) -> Writer:
-        super().__enter__()
-        self.put(bytes(HEADER))
-        return self
 
     def complete(self, file: BinaryIO) -> None:
         metadata, tensors = self.finish()

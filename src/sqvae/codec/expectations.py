@@ -116,6 +116,25 @@ class Adaptive(Expectation):
         return _as_pictures(codes, batch, shape)
 
 
+class AdaptiveCost:
+    """What codes would take by :class:`Adaptive`, to compare another expectation with.
+
+    Arguments:
+        codebook_size: K.
+    """
+
+    def __init__(self, codebook_size: int) -> None:
+        self.bits = 0.0
+        self._expectation = Adaptive(codebook_size)
+        self._seen = np.zeros(codebook_size, dtype=np.int64)
+
+    def add(self, codes: Tensor) -> None:  # (batch, h, w)
+        """Count some codes more, in the order in which a file holds them."""
+        codes = codes.detach().cpu().long()
+        self.bits += self._expectation.intervals(codes, self._seen).bits
+        self._seen += np.bincount(codes.flatten().numpy(), minlength=len(self._seen))
+
+
 class Histogram(Expectation):
     """A code's chance is how often it came elsewhere, and half a time more.
 

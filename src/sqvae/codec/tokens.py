@@ -1,6 +1,7 @@
 """Codes in a file that describes itself, written and read as a stream.
 
-The file is in the safetensors format, so that any language with a reader for it can use the codes:
+The file is in the safetensors format, so that any language with a reader for it can use the codes; or in numpy's .npz,
+if its name ends so (see `formats`):
 
 - ``codes``: (N, h, w), in the smallest integer type that holds the codebook;
 - ``names``: UTF-8 bytes, the names of the N sources, each ended by a zero byte;
@@ -16,13 +17,17 @@ from pathlib import Path
 from typing import Protocol
 
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from sqvae.codec.aside import AsideWriter, CodeFileError
+from sqvae.codec.formats import FAILURES, NPZ, opened, sources, to_npz, unreadable, written_as
 from sqvae.data import Preprocessing, Progress, Skipped, count, stream
 
 FORMAT = "sqvae-codes-1"
+
+CONVERSIONS = {NPZ: to_npz}
+"""Formats of files of codes beside safetensors, by their endings."""
+
 _TYPES: Sequence[tuple[int, torch.dtype, str]] = (
     (2**8, torch.uint8, "U8"),
     (2**16, torch.uint16, "U16"),
@@ -111,37 +116,41 @@ class CodeFile:
     @classmethod
     def open(cls, path: str | Path) -> "CodeFile":
         """Read what the file says of itself."""
-        path = Path(path)
+        path = Path(path).expanduser()
         try:
-            with safe_open(path, framework="pt") as file:
-                metadata: dict[str, str] = file.metadata() or {}
+            with opened(path) as file:
+                metadata = file.metadata
                 if metadata.get("format") != FORMAT:
                     raise CodeFileError(f"{path} is no file of codes: `sqvae encode` writes them")
-                shape = tuple(file.get_slice("codes").get_shape())
-                joined = bytes(file.get_tensor("names").numpy())
+                shape, names = file.shape("codes"), file.words("names")
+                size, pictures = int(metadata["codebook_size"]), tuple(json.loads(metadata["picture_shape"]))
+                fingerprint = metadata["fingerprint"]
         except FileNotFoundError:
             raise CodeFileError(f"there is no file {path}") from None
-        except (SafetensorError, OSError) as failure:
-            raise CodeFileError(f"{path} can't be read as a file of codes: {failure}") from failure
-        names = [name.decode("utf-8", "surrogateescape") for name in joined.split(b"\0")[:-1]]
-        size, pictures = int(metadata["codebook_size"]), tuple(json.loads(metadata["picture_shape"]))
-        return cls(path, metadata["fingerprint"], size, pictures, shape, names)
+        except FAILURES as failure:
+            raise unreadable(path, "codes", failure) from failure
+        if len(shape) != 3 or len(names) != shape[0]:
+            raise CodeFileError(
+                f"{path} is damaged: there are {len(names):,} names, and codes of the shape {shape}, where (pictures, "
+                f"height, width) is expected. Encode the pictures again"
+            )
+        return cls(path, fingerprint, size, pictures, shape, names)
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def batches(self, size: int) -> Iterator[tuple[list[str], Tensor]]:  # -> names, (batch, h, w)
         """The codes in order, so many at a time."""
-        with safe_open(self.path, framework="pt") as file:
-            codes = file.get_slice("codes")
-            for start in range(0, len(self), size):
-                end = min(start + size, len(self))
-                yield self.names[start:end], codes[start:end].long()
+        starts = range(0, len(self), size)
+        with opened(self.path) as file:
+            counts = [min(size, len(self) - start) for start in starts]
+            for start, codes in zip(starts, file.rows("codes", counts), strict=True):
+                yield self.names[start : start + size], codes
 
     def codes(self) -> Tensor:  # -> (N, h, w)
         """All codes at once."""
-        with safe_open(self.path, framework="pt") as file:
-            return file.get_tensor("codes")  # type: ignore[no-any-return]
+        with opened(self.path) as file:
+            return file.tensor("codes")
 
     def check_belongs_to(self, coder: Coder) -> None:
         """Raise if another model has written these codes: they would decode to noise."""
@@ -155,7 +164,7 @@ class CodeFile:
 
 def encode_to_file(
     coder: Coder,
-    inputs: Sequence[str | Path],
+    inputs: str | Path | Sequence[str | Path],
     path: str | Path,
     *,
     batch_size: int = 64,
@@ -170,13 +179,19 @@ def encode_to_file(
 
     Arguments:
         coder: a trained model, from `sqvae.load`.
-        inputs: whatever `sqvae.data.stream` takes.
-        path: of the file to write.
+        inputs: whatever `sqvae.data.stream` takes, or one of them alone.
+        path: of the file to write, which is replaced if it is there. It ends in .safetensors, or in .npz for numpy.
         strict: raise for the first picture that can't be read, rather than leave it out.
         on_skip: called with each that is left out.
         progress: called with what is being done, how many are done and how many there are.
     """
-    path = Path(path)
+    if not hasattr(coder, "preprocessing"):
+        raise TypeError(
+            f"encode_to_file is for tokenizers of pictures and label maps; got a {type(coder).__name__}. Recordings "
+            "are encoded by sqvae.encode_speech_to_file"
+        )
+    inputs = sources(inputs)
+    path = Path(path).expanduser()
     preprocessing = coder.preprocessing
     total = count(inputs, labels=preprocessing.labels) if progress is not None else 0
     seen = 0
@@ -186,10 +201,12 @@ def encode_to_file(
         seen += 1
         on_skip(skipped)
 
-    writer = CodeWriter(
-        path, codebook_size=coder.codebook_size, fingerprint=coder.fingerprint, shape=preprocessing.shape
-    )
-    with writer:
+    with (
+        written_as(path, CONVERSIONS) as target,
+        CodeWriter(
+            target, codebook_size=coder.codebook_size, fingerprint=coder.fingerprint, shape=preprocessing.shape
+        ) as writer,
+    ):
         for names, pictures in stream(inputs, preprocessing, batch=batch_size, strict=strict, on_skip=skip):
             writer.write(names, coder.encode(pictures))
             seen += len(names)

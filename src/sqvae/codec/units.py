@@ -1,6 +1,6 @@
 """Units of speech in a file that describes itself: sequences of codes of any lengths.
 
-The file is in the safetensors format:
+The file is in the safetensors format, or in numpy's .npz (see `formats`):
 
 - ``codes``: (total,), int32, of all recordings one after the other;
 - ``lengths``: (N,), int32, how many of them each recording has;
@@ -12,15 +12,18 @@ As text, a recording is a line: its name, a tab, and its codes with blanks betwe
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from sqvae.codec.aside import AsideWriter, CodeFileError
+from sqvae.codec.aside import AsideWriter, CodeFileError, PlainFile
+from sqvae.codec.formats import FAILURES, NPZ, opened, sources, to_npz, unreadable, written_as
+from sqvae.data import Progress, Skipped
+from sqvae.data.speech import LogMel, count_speech, stream_speech
 
 FORMAT = "sqvae-units-1"
 
@@ -122,20 +125,23 @@ class UnitFile:
     @classmethod
     def open(cls, path: str | Path) -> "UnitFile":
         """Read what the file says of itself."""
-        path = Path(path)
+        path = Path(path).expanduser()
         try:
-            with safe_open(path, framework="pt") as file:
-                metadata: dict[str, str] = file.metadata() or {}
+            with opened(path) as file:
+                metadata = file.metadata
                 if metadata.get("format") != FORMAT:
                     raise CodeFileError(f"{path} is no file of units: `sqvae encode` writes them for models of speech")
-                numbers = [file.get_tensor(name).tolist() for name in ("lengths", "frames", "samples")]
-                names, speakers = (_words(file.get_tensor(name)) for name in ("names", "speakers"))
-                total = file.get_slice("codes").get_shape()[0]
+                numbers = [file.tensor(name).tolist() for name in ("lengths", "frames", "samples")]
+                names, speakers = (file.words(name) for name in ("names", "speakers"))
+                total = file.shape("codes")[0]
         except FileNotFoundError:
             raise CodeFileError(f"there is no file {path}") from None
-        except (SafetensorError, OSError) as failure:
-            text = "; units as text are for other tools, and can't be decoded" if path.suffix == ".txt" else ""
-            raise CodeFileError(f"{path} can't be read as a file of units: {failure}{text}") from failure
+        except FAILURES as failure:
+            if path.suffix == ".txt":
+                raise CodeFileError(
+                    f"{path} is no file of units: units as text are for other tools, and can't be decoded"
+                ) from failure
+            raise unreadable(path, "units", failure) from failure
         lengths, frames, samples = numbers
         columns = (names, speakers, lengths, frames, samples)
         halves = all(0 <= 2 * length - own < 2 for length, own in zip(lengths, frames, strict=False))
@@ -155,12 +161,8 @@ class UnitFile:
 
     def units(self) -> Iterator[Unit]:
         """Recording by recording, in order."""
-        start = 0
-        with safe_open(self.path, framework="pt") as file:
-            codes = file.get_slice("codes")
-            for index, length in enumerate(self.lengths):
-                own = codes[start : start + length].long()
-                start += length
+        with opened(self.path) as file:
+            for index, own in enumerate(file.rows("codes", self.lengths)):
                 yield Unit(self.names[index], self.speakers[index], own, self.frames[index], self.samples[index])
 
     def check_belongs_to(self, fingerprint: str) -> None:
@@ -183,5 +185,101 @@ def units_as_text(units: Sequence[Unit] | Iterator[Unit]) -> Iterator[str]:
         yield f"{name}\t{' '.join(map(str, unit.codes.tolist()))}\n"
 
 
-def _words(joined: Tensor) -> list[str]:
-    return [word.decode("utf-8", "surrogateescape") for word in bytes(joined.numpy()).split(b"\0")[:-1]]
+def to_text(source: Path, path: Path) -> None:
+    """Make a text of a file of units."""
+    with PlainFile(path) as file:
+        for line in units_as_text(UnitFile.open(source).units()):
+            file.put(line.encode("utf-8", "surrogateescape"))
+
+
+UNIT_CONVERSIONS = {NPZ: to_npz, ".txt": to_text}
+"""Formats of files of units beside safetensors, by their endings."""
+
+
+class SpeechCoder(Protocol):
+    """What turns recordings into units: see `sqvae.load`."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the weights."""
+
+    @property
+    def codebook_size(self) -> int:
+        """K."""
+
+    @property
+    def codes_per_second(self) -> float:
+        """Of speech."""
+
+    @property
+    def features(self) -> LogMel:
+        """How recordings become frames."""
+
+    def encode_pieces(self, pieces: Iterable[Tensor]) -> Iterator[Tensor]:
+        """(T, mels), ... -> (n,), ...: one recording piece by piece."""
+
+
+class EncodedSpeech(NamedTuple):
+    """How much was encoded."""
+
+    recordings: int
+    seconds: float
+
+
+def encode_speech_to_file(
+    coder: SpeechCoder,
+    inputs: str | Path | Sequence[str | Path],
+    path: str | Path,
+    *,
+    strict: bool = False,
+    on_skip: Callable[[Skipped], None] = lambda skipped: None,
+    progress: Progress | None = None,
+) -> EncodedSpeech:
+    """Encode recordings, folders or archives of them, or named sets, to a file of units: as `sqvae encode` does.
+
+    Recordings are read as they are needed, long ones piece by piece, and codes written as they come.
+
+    Arguments:
+        coder: a trained model of speech, from `sqvae.load`.
+        inputs: whatever `sqvae.data.speech.stream_speech` takes, or one of them alone.
+        path: of the file to write, which is replaced if it is there. It ends in .safetensors, in .npz for numpy, or in
+            .txt for a line a recording. `sqvae.UnitFile` reads the first two.
+        strict: raise for the first recording that can't be read, rather than leave it out.
+        on_skip: called with each that is left out.
+        progress: called with what is being done, how many are done and how many there are.
+    """
+    if not hasattr(coder, "encode_pieces"):
+        raise TypeError(
+            f"encode_speech_to_file is for tokenizers of speech; got a {type(coder).__name__}. Pictures and label maps "
+            "are encoded by sqvae.encode_to_file"
+        )
+    inputs = sources(inputs)
+    total = count_speech(inputs) if progress is not None else 0
+    seen = samples = 0
+
+    def skip(skipped: Skipped) -> None:
+        nonlocal seen
+        seen += 1
+        on_skip(skipped)
+
+    with (
+        written_as(Path(path).expanduser(), UNIT_CONVERSIONS) as target,
+        UnitWriter(
+            target,
+            codebook_size=coder.codebook_size,
+            fingerprint=coder.fingerprint,
+            codes_per_second=coder.codes_per_second,
+            rate=coder.features.rate,
+        ) as writer,
+    ):
+        for heard in stream_speech(inputs, coder.features, strict=strict, on_skip=skip):
+            for codes in coder.encode_pieces(heard.pieces()):
+                writer.add(codes)
+            writer.end(heard.name, heard.speaker or "", frames=len(heard), samples=heard.samples)
+            samples += heard.samples
+            seen += 1
+            if progress is not None:
+                progress("encoding", seen, total)
+        if not writer.written:
+            raise CodeFileError("none of the recordings can be read, so there is nothing to encode")
+    return EncodedSpeech(writer.written, samples / coder.features.rate)

@@ -70,9 +70,24 @@ class Entry:
     """How many pictures were smaller than the result."""
 
 
-def entry_key(content: str, preprocessing: Preprocessing) -> str:
-    """The name of an entry."""
-    made = json.dumps([FORMAT, content, _described(preprocessing)], sort_keys=True)
+_WITH_JPEGS = frozenset((".jpg", ".jpeg", ".jpe", ".jfif", ".zip", ".arrow"))
+"""How the names of files end that are JPEGs, or may have some in them."""
+
+
+def has_jpegs(found: Found) -> bool:
+    """Whether there may be JPEGs among its pictures, by the names of its files."""
+    return any(file.path.suffix.lower() in _WITH_JPEGS for _, part in found.in_order() for file in part.files())
+
+
+def entry_key(content: str, preprocessing: Preprocessing, *, jpegs: bool = False) -> str:
+    """The name of an entry.
+
+    Arguments:
+        jpegs: whether there may be JPEGs among the pictures. They were decoded at a fraction of their size once, where
+            no crop was asked for: such arrays are others. The entries of all other data keep their names.
+    """
+    whole = jpegs and preprocessing.crop is None and not preprocessing.labels
+    made = json.dumps([FORMAT, content, _described(preprocessing), *(["whole JPEGs"] if whole else [])], sort_keys=True)
     return hashlib.sha256(made.encode()).hexdigest()[:32]
 
 

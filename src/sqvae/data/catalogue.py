@@ -124,21 +124,23 @@ DATASETS: Mapping[str, Dataset] = MappingProxyType(
 
 
 def folder_of(name: str) -> Path:
-    """The folder of a named set: below ``$SQVAE_DATA`` or, where that is not set, below ``../shared/data``."""
+    """The folder of a named set, below the folder that the environment's ``SQVAE_DATA`` names."""
     dataset = DATASETS[name]
     return find_folder(name, dataset.folders, dataset.layout, dataset.origin)
 
 
 def find_folder(name: str, folders: Sequence[str], layout: str, origin: str) -> Path:
     """The first of the folders that there is; an error that says how to get the set where there is none."""
-    chosen = os.environ.get("SQVAE_DATA")
-    root = Path(chosen) if chosen else Path("..", "shared", "data")
-    for folder in folders:
-        if (root / folder).is_dir():
-            return root / folder
+    root = os.environ.get("SQVAE_DATA")
+    for folder in folders if root else ():
+        if Path(str(root), folder).is_dir():
+            return Path(str(root), folder)
+    where = (
+        f"not in {Path(root, folders[0])}"
+        if root
+        else "looked for in the folder that SQVAE_DATA names, but it is not set"
+    )
     raise FileNotFoundError(
-        f"{name} is not in {root / folders[0]}"
-        f"{'' if chosen else ', where it is looked for unless SQVAE_DATA names another folder'}. "
-        f"Get {layout} from {origin}, and put them into a folder {folders[0]} "
-        f"in the folder that SQVAE_DATA names; or pass their folder itself: --data DIR"
+        f"{name} is {where}. Get {layout} from {origin}, put them into a folder {folders[0]}, and let SQVAE_DATA name "
+        f"the folder that this one lies in; or pass their folder itself: `source=DIR`"
     )

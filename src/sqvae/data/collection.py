@@ -1,9 +1,11 @@
 """Pictures that have been found but not decoded: what every reader returns."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -14,7 +16,7 @@ from PIL import Image
 from sqvae.data.decoding import Stored, decode, open_picture, read_header, read_labels
 from sqvae.data.preprocessing import UNDECIDED, Header, Preprocessing
 from sqvae.data.threads import in_order
-from sqvae.data.wording import counted, printable
+from sqvae.data.wording import counted, listed, printable
 
 Opener: TypeAlias = Callable[[], Image.Image]
 """Opens one picture, in whichever thread."""
@@ -46,8 +48,29 @@ class Skipped:
     def __str__(self) -> str:
         return f"{self.name} ({self.reason})"
 
+    @property
+    def fault(self) -> str:
+        """The reason without what may differ from file to file: numbers, names in quotes, addresses."""
+        return re.sub(r"'[^']*'|\"[^\"]*\"|<[^>]*>|\d+", "#", self.reason)
+
     def renamed(self, name: str) -> "Skipped":
         return replace(self, name=name)
+
+
+def by_reason(skipped: Sequence[Skipped], most: int = 3, faults: int = 10) -> str:
+    """What was left out and why: "a.png, b.png and 3 more (no picture); c.png (empty)".
+
+    Arguments:
+        most: how many with the same fault are named.
+        faults: how many faults are told apart.
+    """
+    groups: dict[str, list[Skipped]] = {}
+    for one in skipped:
+        groups.setdefault(one.fault, []).append(one)
+    told = list(groups.values())[:faults]
+    parts = [f"{listed([one.name for one in group], most)} ({group[0].reason})" for group in told]
+    others = len(skipped) - sum(map(len, told))
+    return "; ".join([*parts, *([f"{others:,} more for other reasons"] if others else [])])
 
 
 class UnreadablePictureError(ValueError):
@@ -187,6 +210,12 @@ class Rows(Collection):
 
     def headers(self) -> Iterator[Header]:
         yield self._header
+
+
+def evenly_chosen(items: Iterator[tuple[str, Opener]], number: int, at_most: int) -> Iterator[tuple[str, Opener]]:
+    """Some of so many items, from the first one on, at even distances."""
+    chosen = {index * number // at_most for index in range(at_most)} if number > at_most else set(range(number))
+    return (item for index, item in enumerate(islice(items, max(chosen, default=-1) + 1)) if index in chosen)
 
 
 def row_name(block: str, index: int) -> str:

@@ -30,6 +30,9 @@ _SPREAD = {"L;2": 85, "L;4": 17}
 _LOSSY = frozenset(("JPEG", "MPO", "JPEG2000", "HEIF", "AVIF"))
 """Modes that label maps may have, what Pillow multiplies the labels of some by, and formats that they may not have."""
 
+Colour: TypeAlias = tuple[int, int, int]
+"""Red, green and blue, 0 to 255 each."""
+
 _ORIENTATION = 0x0112
 
 _UPRIGHT = {
@@ -42,9 +45,6 @@ _UPRIGHT = {
     8: Image.Transpose.ROTATE_90,
 }
 """EXIF orientation -> what turns the picture upright."""
-
-_SHARP_ENOUGH = 4
-"""A JPEG is decoded at a fraction of its size only if that leaves this many times the pixels a side that are needed."""
 
 
 def is_picture_name(name: str) -> bool:
@@ -79,11 +79,10 @@ def decode(image: Image.Image, preprocessing: Preprocessing) -> tuple[Stored, bo
     if preprocessing.labels:
         return _decode_labels(image, preprocessing)
     channels, height, width = preprocessing.shape
-    if image.format in ("JPEG", "MPO") and preprocessing.crop is None:
-        side = _SHARP_ENOUGH * max(height, width)
-        image.draft(None, (side, side))
+    # Always from all of its pixels, though a JPEG could be decoded at a fraction of its size: an image that is loaded
+    # already, or an array of it, would give other codes than its file.
     upright = _upright(image)
-    eight_bit = _eight_bit(upright).convert("L" if channels == 1 else "RGB")
+    eight_bit = _in_mode(_eight_bit(upright), "L" if channels == 1 else "RGB")
     cut = _crop(eight_bit, preprocessing.crop, height, width)
     enlarged = cut.width < width or cut.height < height
     resized = cut if cut.size == (width, height) else cut.resize((width, height), Image.Resampling.BILINEAR)
@@ -117,7 +116,12 @@ def _eight_bit(image: Image.Image) -> Image.Image:
         opaque = image.convert("RGBA")
         white = Image.new("RGBA", opaque.size, "white")
         return Image.alpha_composite(white, opaque).convert("L" if image.mode in _GREY else "RGB")
-    return image.convert("L" if image.mode in _GREY else "RGB")
+    return _in_mode(image, "L" if image.mode in _GREY else "RGB")
+
+
+def _in_mode(image: Image.Image, mode: str) -> Image.Image:
+    # Pillow copies an image that has the mode already, which takes as long as to decode it.
+    return image if image.mode == mode else image.convert(mode)
 
 
 def _from_integers(values: NDArray[np.generic]) -> NDArray[np.uint8]:
@@ -160,16 +164,31 @@ def _part(size: tuple[int, int], crop: int | None, height: int, width: int) -> t
     return left, top, left + part_width, top + part_height
 
 
+def is_lossy(image: Image.Image) -> bool:
+    """Whether an image is stored in a format that changes pixels."""
+    return image.format in _LOSSY
+
+
+def palette_of(image: Image.Image) -> dict[int, Colour]:
+    """The colour of every label that an image's palette has an entry for; nothing where there is no palette.
+
+    Writers leave out what comes after the last entry that is used, so that palettes of one meaning differ in length.
+    """
+    values = image.getpalette() if image.mode == "P" else None
+    colours = zip(*(iter(values or ()),) * 3, strict=False)
+    return {label: (red, green, blue) for label, (red, green, blue) in enumerate(colours)}
+
+
 def read_labels(image: Image.Image) -> NDArray[np.int64]:  # -> (H, W)
     """The numbers of a label map as they are stored: for a palette's picture the places in the palette."""
-    if image.format in _LOSSY:
+    if is_lossy(image):
         raise ValueError(
             f"it is stored as {image.format}, which changes pixels, and a label map must keep them: use PNG"
         )
     if image.mode not in _LABELS:
         raise ValueError(
             f"it is a picture in colour (mode {image.mode}), and a label map has one number a pixel, that of its "
-            "class: save it as a grey or a palette's PNG, or train on pictures with --set data.kind=pictures"
+            "class: save it as a grey or a palette's PNG, or train on pictures with `data.kind=pictures`"
         )
     # Grey of 2 or 4 bits is spread over 0 to 255 as it is read.
     stored = [tile[3] for tile in getattr(image, "tile", ())[:1]]
@@ -188,10 +207,10 @@ def _decode_labels(image: Image.Image, preprocessing: Preprocessing) -> tuple[St
     if wrong.size:
         named = ", ".join(map(str, wrong[:5])) + (", ..." if len(wrong) > 5 else "")
         more = wrong.min() >= 0 and wrong.max() < MOST_CLASSES
-        remedy = f"to train with more classes pass --set data.classes={int(wrong.max()) + 1}; " if more else ""
+        remedy = f"to train with more classes pass `data.classes={int(wrong.max()) + 1}`; " if more else ""
         raise ValueError(
             f"it has the labels {named}, and the classes are 0 to {classes - 1}; {remedy}to leave out a label that "
-            "means nothing, --set data.ignore=LABEL"
+            "means nothing, `data.ignore=LABEL`"
         )
     left, top, right, bottom = _part((labels.shape[1], labels.shape[0]), preprocessing.crop, height, width)
     rows, columns = _middles(top, bottom, height), _middles(left, right, width)
@@ -202,3 +221,10 @@ def _decode_labels(image: Image.Image, preprocessing: Preprocessing) -> tuple[St
 def _middles(start: int, end: int, number: int) -> NDArray[np.int64]:
     """The pixels that the middles of so many equal pieces fall into."""
     return start + ((2 * np.arange(number) + 1) * (end - start)) // (2 * number)
+
+
+def part_taken(header: Header, preprocessing: Preprocessing) -> tuple[int, int]:
+    """(width, height) of the centred part of a picture that is kept, before it is resized."""
+    _, height, width = preprocessing.shape
+    left, top, right, bottom = _part((header.width, header.height), preprocessing.crop, height, width)
+    return right - left, bottom - top

@@ -1,94 +1,304 @@
-"""Whether a source holds pictures or label maps, by a look at a few."""
+"""Whether a source holds pictures or label maps, by a look at some of its images; and why."""
 
-from itertools import islice
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from sqvae.data.catalogue import DATASETS
-from sqvae.data.collection import Collection
-from sqvae.data.decoding import read_labels
-from sqvae.data.preprocessing import SPARSEST, USUALLY_IGNORED
+from sqvae.data.collection import Collection, evenly_chosen
+from sqvae.data.decoding import Colour, is_lossy, palette_of, read_labels
+from sqvae.data.preprocessing import SPARSEST, USUALLY_IGNORED, unknown_label
 from sqvae.data.sources import HUB, opened
 
+DataKind: TypeAlias = Literal["pictures", "labels", "levels", "speech"]
+
+KINDS: Mapping[DataKind, str] = {
+    "pictures": "pictures",
+    "labels": "label maps",
+    "levels": "grey levels",
+    "speech": "speech",
+}
+"""What data can be taken as, in words."""
+
+TO_PALETTE = (
+    "save them as palette PNGs with one palette for all, a number for each colour (in Pillow: "
+    "image.quantize(palette=PALETTE, dither=0), where PALETTE is an image of mode P that has the colours)"
+)
+"""What makes label maps of those that are kept as colours."""
+
 _LOOKED_AT = 24
-"""So many are opened."""
+"""So many are opened, at most."""
 
 _MOST_LABELS = 48
-"""A map with more labels than that, as half of them may have, is taken for a picture."""
+"""A label map with more labels than that, as half of them may have, is taken for a picture."""
 
 _LEAST_MAPS = 0.75
-"""The share of what is there that can be label maps; the others are left out then, each with its reason."""
+"""The share of what is there that must be label maps; the others are left out then, each with its reason,"""
+_SOME_MAPS = 0.1
+"""and the share from which on it is worth a word that there are some."""
 
 _LEAST_EVEN = 0.7
-"""The share of neighbouring pixels with the same label: photographs have 0.2, and digits 0.8, but more labels."""
+"""The share of neighbouring pixels with the same label: photographs have 0.2, dithered ones of few colours 0.6, label
+maps of 16 x 16 pixels have 0.75, and those of streets 0.97."""
+
+_MOST_SHADES = 0.3
+"""How often a colour may lie between those on either side of it: in label maps of streets in colours of all kinds it
+does for 0.02 to 0.2, in photographs of few colours that lie in areas for 0.4 to 0.8."""
+_MOST_SHADES_OF_GREY = 0.55
+"""The same where the palette is grey: 0.3 to 0.4 in label maps, and 0.75 to 0.95 in photographs."""
+
+_SHADED_FROM = 5
+"""Of fewer labels, such as a body, an organ and a tumour, one may well lie between the others and mean nothing."""
 
 
-def holds_labels(source: str | Path) -> bool:
-    """Whether what is there looks like label maps: one channel, kept exactly, few labels, close together, in areas.
+@dataclass(frozen=True)
+class TakenAs:
+    """As what data was taken, and why. As text: "label maps, because ..."."""
 
-    A set by name says so itself, and one of the hub is taken for pictures: to look would be to load it. So are masks of
-    one bit, or of 0 and 255: they have one class and no other.
+    kind: DataKind
+    reason: str
+    """In words that follow the kind: "because ...", or "as ... says"."""
+    doubt: str | None = None
+    """A sentence about what speaks against it; None where nothing does."""
+    conversion: str | None = None
+    """What must be done to the images before they can be taken otherwise; None where nothing must."""
+
+    def __str__(self) -> str:
+        return f"{KINDS[self.kind]}, {self.reason}"
+
+    @property
+    def in_full(self) -> str:
+        """The same with the doubt, if there is one."""
+        return str(self) if self.doubt is None else f"{self}. This is in doubt: {self.doubt}"
+
+
+def recognise(source: str | Path) -> TakenAs:
+    """Whether what is there are pictures or label maps: one channel, kept exactly, few labels, in areas.
+
+    Where a palette gives the labels colours, these must not shade into each other as those of photographs do, and the
+    same label must have the same colour wherever it is used; how long the palettes are does not matter. Without
+    colours, labels must lie close together. A set by name says itself what it is, and one of the hub is taken for
+    pictures: to look would be to load it. Where some signs are those of label maps and some are not, as for masks of
+    black and white, it is pictures with a doubt; and where images in colour have few colours, in areas.
     """
     if isinstance(source, str) and source in DATASETS:
-        return DATASETS[source].preprocessing.labels
+        if DATASETS[source].preprocessing.labels:
+            return TakenAs("labels", f"because {source} is a set of label maps")
+        return TakenAs("pictures", f"because {source} is a set of pictures")
     if str(source).startswith(HUB):
-        return False
-    looks: list[_Look | None] = []
+        return TakenAs("pictures", "because a data set of the hub is not looked at before it is loaded")
+    seen: list[_Look] = []
     for labels in (False, True):  # where there are both, they are pictures
         try:
             with opened(source, labels=labels) as found:
                 parts = [collection for part, collection in found.in_order() if part in ("train", "all")]
-                looks = [look for collection in parts[:1] for look in _looks(collection)]
+                seen = [look for collection in parts[:1] for look in _looks(collection)]
             break
         except ValueError:
             continue  # what is wrong with it is said when it is loaded
-    seen = [look for look in looks if look is not None]
-    if not seen or len(seen) < _LEAST_MAPS * len(looks):
-        return False
-    numbers = sorted(len(look.labels) for look in seen)
-    every = set[int]().union(*(look.labels for look in seen)) - {USUALLY_IGNORED, -1}
-    even = sum(look.even for look in seen) / len(seen)
-    return (
-        len(every) > 1
-        and max(every) < SPARSEST * len(every)
-        and numbers[len(numbers) // 2] <= _MOST_LABELS
-        and even >= _LEAST_EVEN
-        and len({look.palette for look in seen} - {NO_PALETTE}) <= 1  # else the same number means another colour
-    )
-
-
-NO_PALETTE = b""
+    return _judged(seen)
 
 
 class _Look(NamedTuple):
-    labels: set[int]
-    even: float
+    """What one image shows."""
+
+    form: str
+    """What it is stored as: "in colour", "JPEG", "1 bit", "palette" or "grey". The first two can't be label maps."""
+    labels: frozenset[int] = frozenset()
+    even: float = 0.0
     """The share of its neighbouring pixels that are alike."""
-    palette: bytes
-    """NO_PALETTE if it is grey, which goes with any."""
+    colours: tuple[tuple[int, Colour], ...] = ()
+    """What its palette says of the labels that it has."""
+    shades: tuple[int, int] = (0, 0)
+    """How many times a colour stands with two others on its sides, and how often it lies between them."""
+    few: frozenset[int] = frozenset()
+    """All colours of an image in colour that has few, 0xrrggbb each."""
+
+    @property
+    def may_be_map(self) -> bool:
+        """Whether it alone could be one."""
+        return 0 < len(self.labels) <= 2 * _MOST_LABELS and self.even >= _LEAST_EVEN / 1.5
 
 
-def _looks(collection: Collection) -> list[_Look | None]:
-    """Some of them, evenly chosen; None is one that can't be a label map."""
-    looks: list[_Look | None] = []
-    step = max(1, len(collection) // _LOOKED_AT)
-    for _, opener in islice(collection.items(), 0, None, step):
+def _judged(seen: Sequence[_Look]) -> TakenAs:
+    if not seen:
+        return TakenAs("pictures", "because none of it could be looked at")
+    maps = [look for look in seen if look.may_be_map]
+    if not _have_areas(maps):
+        reason = f"because {_unlike_maps(seen, len(seen))}"
+        doubt = _maps_as_colours(seen)
+        return TakenAs("pictures", reason, doubt, None if doubt is None else TO_PALETTE)
+    if len(_known(maps)) < 2:
+        return TakenAs("pictures", "because the images looked at are blank")
+    against = _against(maps)
+    if len(maps) < _LEAST_MAPS * len(seen):
+        some = against is None and len(maps) >= _SOME_MAPS * len(seen)
+        doubt = f"{len(maps)} of the {len(seen)} images looked at have {_few(maps)}, and may be label maps"
+        others = [look for look in seen if not look.may_be_map]
+        return TakenAs("pictures", f"because {_unlike_maps(others, len(seen))}", doubt if some else None)
+    if against is not None:
+        reason = f"because the images looked at have {_few(maps)}, but {against}"
+        return TakenAs("pictures", reason, "they may be label maps all the same, which have few labels in areas")
+    forms = {look.form for look in maps}
+    what = forms.pop() if len(forms) == 1 else "grey or palette"
+    same = ", and a label has the same colour in all of them" if sum(bool(look.colours) for look in maps) > 1 else ""
+    return TakenAs("labels", f"because {_are(len(maps), len(seen), f'{what} image')} with {_few(maps)}{same}")
+
+
+def _have_areas(maps: Sequence[_Look]) -> bool:
+    """Whether they have few labels, in areas."""
+    if not maps:
+        return False
+    numbers = sorted(len(look.labels) for look in maps)
+    even = sum(look.even for look in maps) / len(maps)
+    return numbers[len(numbers) // 2] <= _MOST_LABELS and even >= _LEAST_EVEN
+
+
+def _maps_as_colours(seen: Sequence[_Look]) -> str | None:
+    """A doubt where nearly all are in the same few colours, in areas, as label maps are shown; or None."""
+    some = [look for look in seen if look.few and look.even >= _LEAST_EVEN / 1.5]
+    if len(some) < _LEAST_MAPS * len(seen):
+        return None
+    numbers = sorted(len(look.few) for look in some)
+    colours = set[int]().union(*(look.few for look in some))
+    even = sum(look.even for look in some) / len(some)
+    if numbers[len(numbers) // 2] < 2 or len(colours) > 2 * _MOST_LABELS or even < _LEAST_EVEN:
+        return None
+    return f"the images looked at have only {len(colours)} colours, in areas: they may be label maps kept as colours"
+
+
+def _against(maps: Sequence[_Look]) -> str | None:
+    """What speaks against their being label maps, though they have few labels, in areas; None: nothing does."""
+    if any(look.form == "1 bit" for look in maps):
+        return "one bit a pixel, as masks and drawings in black and white have"
+    meanings: dict[int, set[Colour]] = {}
+    for look in maps:
+        for label, colour in look.colours:
+            meanings.setdefault(label, set()).add(colour)
+    if different := sorted(label for label, colours in meanings.items() if len(colours) > 1):
+        first = different[0]
+        return f"a label does not have the same colour in all of them (label {first} is {_colours(meanings[first])})"
+    labels = _known(maps)
+    if all(colour == (label,) * 3 for label, colours in meanings.items() for colour in colours):
+        apart = max(labels) >= SPARSEST * len(labels)
+        return "these lie far apart, as tones of grey do" if apart else None
+    grey = all(len(set(colour)) == 1 for colours in meanings.values() for colour in colours)
+    number, between = (sum(counts) for counts in zip(*(look.shades for look in maps), strict=True))
+    shaded = number > 0 and between / number > (_MOST_SHADES_OF_GREY if grey else _MOST_SHADES)
+    return "their colours shade into each other, as in photographs" if shaded and len(labels) >= _SHADED_FROM else None
+
+
+def _colours(colours: set[Colour]) -> str:
+    named = ["#{:02x}{:02x}{:02x}".format(*colour) for colour in sorted(colours)[:2]]
+    return " and ".join(named) + (f" and {len(colours) - 2} more" if len(colours) > 2 else "")
+
+
+def _known(maps: Sequence[_Look]) -> set[int]:
+    """Their labels, but for those that usually mean that nothing is known."""
+    every = set[int]().union(*(look.labels for look in maps)) - {-1}
+    others = every - {USUALLY_IGNORED}
+    return others if len(others) > 1 else every
+
+
+def _few(maps: Sequence[_Look]) -> str:
+    """How many labels they have; what is going to be ignored is counted apart."""
+    labels = sorted(set[int]().union(*(look.labels for look in maps)))
+    ignored = unknown_label(labels, ())
+    if ignored is None or len(labels) < 2:
+        return f"{len(labels)} labels in areas"
+    return f"{len(labels) - 1} labels and {ignored}, in areas"
+
+
+def _are(number: int, total: int, what: str) -> str:
+    """How many are what: "in colour", or of a noun, "grey image"."""
+    noun = what.endswith("image")
+    some = (
+        "the image" if total == 1 else f"all {total} images" if number == total else f"{number} of the {total} images"
+    )
+    if number == 1:
+        return f"{some} looked at is {'a ' if noun else ''}{what}"
+    return f"{some} looked at are {what}{'s' if noun else ''}"
+
+
+def _unlike_maps(looks: Sequence[_Look], total: int) -> str:
+    """What most of them are, that label maps are not."""
+    form, number = Counter(look.form for look in looks).most_common(1)[0]
+    if form == "in colour":
+        return _are(number, total, form)
+    if form == "JPEG":
+        return _are(number, total, "stored with loss, as JPEG or the like")
+    numbers = sorted(len(look.labels) for look in looks if look.form == form)
+    middle, what = numbers[len(numbers) // 2], "colours" if form == "palette" else "levels"
+    found = _are(number, total, f"{form} image")
+    if middle > _MOST_LABELS:
+        return f"{found} of many {what}, {middle} at the median"
+    return f"{found} of {middle} {what} at the median, and these don't lie in areas"
+
+
+def _looks(collection: Collection) -> list[_Look]:
+    """Some of them, evenly chosen."""
+    looks = []
+    for _, opener in evenly_chosen(collection.items(), len(collection), _LOOKED_AT):
         try:
             with opener() as image:
-                if image.mode == "1":
-                    looks.append(None)
-                    continue
-                labels = read_labels(image)
-                palette = bytes(image.getpalette() or ()) if image.mode == "P" else NO_PALETTE
-        except (OSError, SyntaxError, Image.DecompressionBombError):
+                looks.append(_look(image))
+        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
             continue  # it will be skipped, with a reason, when it is decoded
-        except ValueError:
-            looks.append(None)
-            continue
-        across, down = labels[:, 1:] == labels[:, :-1], labels[1:] == labels[:-1]
-        pairs = max(1, across.size + down.size)
-        looks.append(_Look(set(np.unique(labels).tolist()), float(across.sum() + down.sum()) / pairs, palette))
     return looks
+
+
+def _look(image: Image.Image) -> _Look:
+    form = {"1": "1 bit", "P": "palette"}.get(image.mode, "grey")
+    try:
+        labels = read_labels(image)
+    except ValueError:
+        grey = image.mode in ("L", "LA") and is_lossy(image)
+        return _Look("JPEG") if grey else _look_at_colours(image)
+    even = _evenness(labels)
+    used = np.unique(labels).tolist()
+    colours = palette_of(image)
+    known = tuple((label, colours[label]) for label in used if label in colours)
+    # Counting shades takes time, and tells nothing of what has many labels, or colours that nobody knows.
+    shades = _shades(labels, colours) if known and len(used) <= 2 * _MOST_LABELS else (0, 0)
+    return _Look(form, frozenset(used), even, known, shades)
+
+
+def _look_at_colours(image: Image.Image) -> _Look:
+    if is_lossy(image):
+        return _Look("in colour")
+    opaque = image.convert("RGB")
+    if opaque.getcolors(2 * _MOST_LABELS) is None:  # at once, where there are many
+        return _Look("in colour")
+    packed = np.asarray(opaque).astype(np.int64) @ np.array([1 << 16, 1 << 8, 1])
+    return _Look("in colour", even=_evenness(packed), few=frozenset(np.unique(packed).tolist()))
+
+
+def _evenness(values: NDArray[np.int64]) -> float:  # (H, W)
+    """The share of neighbouring pixels that are alike."""
+    across, down = values[:, 1:] == values[:, :-1], values[1:] == values[:-1]
+    return int(across.sum() + down.sum()) / max(1, int(across.size + down.size))
+
+
+def _shades(labels: NDArray[np.int64], colours: dict[int, Colour]) -> tuple[int, int]:  # (H, W) -> (all, between)
+    """How many times a run of one label lies between two of others, along rows and columns; and its colour as well."""
+    table = np.zeros((int(labels.max()) + 1, 3), np.int64)
+    for label, colour in colours.items():
+        if label < len(table):
+            table[label] = colour
+    total = between = 0
+    for lines in (labels, labels.T):
+        ended = np.pad(lines, ((0, 0), (0, 1)), constant_values=-1).ravel()  # so that no run goes on in the next line
+        runs = ended[np.flatnonzero(np.diff(ended, prepend=-2))]
+        before, here, after = runs[:-2], runs[1:-1], runs[2:]
+        apart = (before >= 0) & (here >= 0) & (after >= 0) & (before != after)
+        first, middle, last = (table[part[apart]] for part in (before, here, after))
+        inside = (np.minimum(first, last) <= middle) & (middle <= np.maximum(first, last))
+        total += int(apart.sum())
+        between += int(inside.all(1).sum())
+    return total, between

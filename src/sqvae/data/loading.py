@@ -2,23 +2,26 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sqvae.data.cache import Entry, cache_folder, entry_key, find_entry, has_remains, make_entry
-from sqvae.data.collection import Found, Part, UnreadablePictureError
+from sqvae.data.cache import Entry, cache_folder, entry_key, find_entry, has_jpegs, has_remains, make_entry
+from sqvae.data.collection import Found, Part, UnreadablePictureError, by_reason, evenly_chosen
 from sqvae.data.content import Known, Progress, know, survey
+from sqvae.data.decoding import Colour, palette_of, read_labels
 from sqvae.data.pictures import Pictures, PictureSets
 from sqvae.data.preprocessing import NOTHING_KNOWN, UNDECIDED, Preprocessing, resolve
 from sqvae.data.sources import opened
 from sqvae.data.splits import split
 from sqvae.data.wording import counted, listed, unreadable
 
-_NAMED = 10
-"""How many pictures a note names one by one."""
+_LOOKED_AT = 48
+"""How many label maps are asked for the colours of classes."""
+
+_UNSEEN: Colour = (128, 128, 128)
+"""The colour of a class that none of them has, and no palette either."""
 
 
 def _silent(what: str, done: int, total: int) -> None:
@@ -66,7 +69,7 @@ def load(
             names = ()
         colours = _colours(found, resolved)
         notes = [*found.notes, *_left_out(found), *decisions]
-        key = entry_key(known.content, resolved)
+        key = entry_key(known.content, resolved, jpegs=has_jpegs(found))
         entry = find_entry(root, key)
         if entry is None:
             if has_remains(root, key):
@@ -121,18 +124,27 @@ def _resolve(
 
 
 def _colours(found: Found, resolved: Preprocessing) -> tuple[str, ...]:
-    """Those that the first label map to train on shows its classes in, if it has a palette."""
+    """Those that the palettes of some label maps to train on give to classes; none where there are no palettes.
+
+    Palettes may end with the last entry that a map needs. So each class has the colour of the first map that shows it,
+    or else of the first whose palette goes so far.
+    """
     if not resolved.labels or resolved.classes is None:
         return ()
+    shown: dict[int, Colour] = {}
+    defined: dict[int, Colour] = {}
     for part, collection in found.in_order():
         if part in ("train", "all"):
-            for _, opener in islice(collection.items(), 1):
+            for _, opener in evenly_chosen(collection.items(), len(collection), _LOOKED_AT):
                 with suppress(Exception), opener() as image:  # one that can't be read is skipped elsewhere
-                    values = image.getpalette() or [] if image.mode == "P" else []
-                    colours = [values[3 * label : 3 * label + 3] for label in range(resolved.classes)]
-                    if all(len(colour) == 3 for colour in colours) and len(set(map(tuple, colours))) > 1:
-                        return tuple("#{:02x}{:02x}{:02x}".format(*colour) for colour in colours)
-    return ()
+                    if palette := palette_of(image):
+                        used = np.unique(read_labels(image)).tolist()
+                        shown = {label: palette[label] for label in used if label in palette} | shown
+                        defined = palette | defined
+    colours = defined | shown
+    if len({colours[label] for label in range(resolved.classes) if label in colours}) < 2:
+        return ()
+    return tuple("#{:02x}{:02x}{:02x}".format(*colours.get(label, _UNSEEN)) for label in range(resolved.classes))
 
 
 def _left_out(found: Found) -> list[str]:
@@ -150,14 +162,14 @@ def _check(entry: Entry, source: str | Path, strict: bool) -> None:
         raise UnreadablePictureError(skipped[0])
     if not entry.parts.get("train", entry.parts.get("all")):
         what = "to train on " if "train" in entry.parts else ""
-        raise ValueError(f"none of the pictures {what}in {source} can be read: {listed(skipped, 3)}")
+        raise ValueError(f"none of the pictures {what}in {source} can be read: {by_reason(skipped)}")
 
 
 def _notes(entry: Entry) -> list[str]:
     skipped = [one for ones in entry.skipped.values() for one in ones]
     notes = []
     if skipped:
-        notes.append(f"{unreadable(len(skipped), 'picture')}: {listed(skipped, _NAMED)}")
+        notes.append(f"{unreadable(len(skipped), 'picture')}: {by_reason(skipped)}")
     if entry.enlarged:
         _, _, height, width = entry.shape
         notes.append(f"{counted(entry.enlarged, 'picture')} smaller than {width}x{height} enlarged")

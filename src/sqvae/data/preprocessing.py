@@ -24,7 +24,7 @@ USUALLY_IGNORED = 255
 SPARSEST = 4
 """Labels go up to so many times their number; tones of grey lie further apart."""
 
-LARGEST_KEPT = 256
+LARGEST_KEPT = 128
 """The longest side that pictures of one size keep without being asked."""
 
 
@@ -181,9 +181,9 @@ def resolve(
     if channels is None:
         channels = 1 if survey.grey else 3
     if size is None:
-        size, notes = _decide_size(survey, wanted.crop, multiple)
+        size, notes = _decide_size(survey, wanted.crop, multiple, labels=wanted.labels)
     elif wanted.crop is None:
-        notes = _say_crop(survey, size)
+        notes = _say_size(survey, size, labels=wanted.labels)
     if channels == 1 and not survey.grey and not wanted.labels:
         notes.append("pictures in colour are taken as grey ones")
     decided = replace(wanted, size=size, channels=channels)
@@ -197,7 +197,7 @@ def _decide_classes(
     wanted: Preprocessing, labels: Sequence[int], names: Sequence[str]
 ) -> tuple[Preprocessing, list[str]]:
     """The number of classes from their names or the labels that occur, and which label means that nothing is known."""
-    ignore = wanted.ignore if wanted.ignore is not None else _unknown_label(labels, names)
+    ignore = wanted.ignore if wanted.ignore is not None else unknown_label(labels, names)
     known = [label for label in labels if label != ignore]
     if not known:
         raise ValueError(NOTHING_KNOWN.format(ignore))
@@ -205,12 +205,12 @@ def _decide_classes(
         worst = known[0] if known[0] < 0 else known[-1]
         raise ValueError(
             f"the label maps have the label {worst:,}, and classes go from 0 to {MOST_CLASSES - 1:,} at most: "
-            f"number them anew, or ignore that label with --set data.ignore={worst}"
+            f"number them anew, or ignore that label with `data.ignore={worst}`"
         )
     if names and known[-1] >= len(names):
         raise ValueError(
             f"{len(names)} classes have names ({names[0]}, ...), and the label maps have the label {known[-1]}: name "
-            f"all {known[-1] + 1}, or ignore one with --set data.ignore={known[-1]}"
+            f"all {known[-1] + 1}, or ignore one with `data.ignore={known[-1]}`"
         )
     classes = max(len(names) or known[-1] + 1, 2)
     missing = classes - len(known) - (ignore is not None and 0 <= ignore < classes)
@@ -221,13 +221,14 @@ def _decide_classes(
     notes = [note]
     if ignore is not None:
         freely = wanted.ignore is None and ignore >= 0
-        how = f"; --set data.classes={ignore + 1} makes it a class" if freely else ""
+        how = f"; `data.classes={ignore + 1}` makes it a class" if freely else ""
         notes.append(f"pixels with the label {ignore} are ignored{how}")
     return replace(wanted, classes=classes, ignore=ignore), notes
 
 
-def _unknown_label(labels: Sequence[int], names: Sequence[str]) -> int | None:
-    """-1, or 255 where it stands apart from labels that lie close together, or is all there is."""
+def unknown_label(labels: Sequence[int], names: Sequence[str]) -> int | None:
+    """The label that means that nothing is known: -1, or 255 where it stands apart from labels that lie close together,
+    or is all there is."""
     if labels and labels[0] == -1:
         return -1
     others = [label for label in labels if label != USUALLY_IGNORED]
@@ -239,40 +240,50 @@ def _unknown_label(labels: Sequence[int], names: Sequence[str]) -> int | None:
     return USUALLY_IGNORED if dense or names else None
 
 
-def _decide_size(survey: Survey, crop: int | None, multiple: int) -> tuple[int | tuple[int, int], list[str]]:
+def _decide_size(
+    survey: Survey, crop: int | None, multiple: int, *, labels: bool
+) -> tuple[int | tuple[int, int], list[str]]:
     width, height = survey.largest
     if crop is not None:
         width = height = min(crop, *survey.smallest)
-    larger = "pass --set data.size=128 for larger ones"
-    if survey.sizes > 1 and crop is None:
+    several = survey.sizes > 1 and crop is None
+    if several or max(width, height) > LARGEST_KEPT:
         side = _multiple_below(DEFAULT_SIZE, multiple)
-        return side, [
-            f"pictures have {survey.sizes} sizes, from {_times(survey.smallest)} to {_times(survey.largest)}: each is "
-            f"cropped to its centre square and resized to {side}x{side}; {larger}"
-        ]
-    if max(width, height) > LARGEST_KEPT:
-        side = _multiple_below(DEFAULT_SIZE, multiple)
-        return side, [
-            f"pictures are {width}x{height}: each is cropped to its centre square and resized to {side}x{side}; "
-            f"{larger}"
-        ]
+        said = f"{_noun(labels)} are cropped to {width}x{height} and resized to {side}x{side}{_how(labels)}"
+        if crop is None:
+            (said,) = _say_size(survey, side, labels=labels)
+        return side, [f"{said}; pass `data.size=128` for larger ones"]
     kept = _multiple_below(width, multiple), _multiple_below(height, multiple)
     notes = []
     if kept != (width, height):
-        notes = [f"pictures are {width}x{height}, and sides must be multiples of {multiple}: resized to {_times(kept)}"]
+        notes = [
+            f"{_noun(labels)} are {width}x{height}, and sides must be multiples of {multiple}: resized to "
+            f"{_times(kept)}{_how(labels)}"
+        ]
     return (kept[1], kept[0]), notes
 
 
-def _say_crop(survey: Survey, size: int | tuple[int, int]) -> list[str]:
-    """What a size that was asked for takes away from pictures of another shape."""
+def _say_size(survey: Survey, size: int | tuple[int, int], *, labels: bool) -> list[str]:
+    """What becomes of pictures of other sizes, and of other shapes, than the result; nothing where none are."""
     height, width = (size, size) if isinstance(size, int) else size
-    if survey.sizes == 1 and centred_part(*survey.largest, width, height) == survey.largest:
+    if survey.sizes == 1 and survey.largest == (width, height):
         return []
-    have = f"are {_times(survey.largest)}"
+    have = f"{_noun(labels)} are {_times(survey.largest)}"
     if survey.sizes > 1:
-        have = f"have {survey.sizes} sizes, from {_times(survey.smallest)} to {_times(survey.largest)}"
+        have = f"{_noun(labels)} have {survey.sizes} sizes, from {_times(survey.smallest)} to {_times(survey.largest)}"
+    resized = f"resized to {width}x{height}{_how(labels)}"
+    if survey.sizes == 1 and centred_part(*survey.largest, width, height) == survey.largest:
+        return [f"{have}: each is {resized}"]
     part = "its centre square" if height == width else "its largest centred part of that shape"
-    return [f"pictures {have}: each is cropped to {part} and resized to {width}x{height}"]
+    return [f"{have}: each is cropped to {part} and {resized}"]
+
+
+def _noun(labels: bool) -> str:
+    return "label maps" if labels else "pictures"
+
+
+def _how(labels: bool) -> str:
+    return " by the nearest pixel" if labels else ""
 
 
 def centred_part(width: int, height: int, to_width: int, to_height: int) -> tuple[int, int]:

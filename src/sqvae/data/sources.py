@@ -2,7 +2,7 @@
 
 import difflib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -44,9 +44,7 @@ def _open(source: str | Path, labels: bool) -> Found:
         return _open_named(name, labels)
     path = Path(source).expanduser()
     if not path.exists():
-        raise FileNotFoundError(
-            unknown(name, DATASETS, f", and {HUB}OWNER/NAME for a data set of the Hugging Face hub")
-        )
+        raise FileNotFoundError(unknown(name))
     for reader in READERS:
         if (labels or not reader.only_labels) and reader.recognises(path):
             return _read(reader, path, labels)
@@ -99,19 +97,46 @@ def prefixes(
     return before
 
 
-def unknown(name: str, known: Iterable[str], also: str = "") -> str:
+def check_there(source: str) -> None:
+    """Raise if something is neither there nor a name; whether a set's files are there is seen when they are read."""
+    if not source.startswith(HUB) and source not in _names() and not Path(source).expanduser().exists():
+        raise FileNotFoundError(unknown(source))
+
+
+def unknown(name: str) -> str:
     """An error: there is nothing of that name."""
-    names = list(known)
-    near = difflib.get_close_matches(name.lower(), names, n=1)
+    path, names = Path(name).expanduser(), _names()
+    near = [*beside(path), *difflib.get_close_matches(name.lower(), names, n=1)]
+    missing = f"there is no such file or folder: {name}"
+    if near:
+        return f"{missing}; did you mean {near[0]}?"
+    if path.suffix or path.name != name:
+        return missing  # it can't be meant as a name
     return (
-        f"{name} is neither a path that exists nor the name of a data set"
-        f"{f'; did you mean {near[0]}?' if near else '.'} The names are {', '.join(names)}{also}"
+        f"{missing}. Nor is it the name of a data set: these are {', '.join(names)}, and {HUB}OWNER/NAME for one of "
+        f"the Hugging Face hub"
     )
+
+
+def beside(path: Path) -> list[str]:
+    """Files and folders in the place of one that is not there, whose names are like its own, the nearest first."""
+    try:
+        there = {entry.name.lower(): entry for entry in sorted(path.parent.iterdir())}
+    except OSError:
+        return []
+    return [str(there[name]) for name in difflib.get_close_matches(path.name.lower(), there, n=3, cutoff=0.7)]
+
+
+def _names() -> list[str]:
+    """Of all sets, those of recordings too."""
+    from sqvae.data.speech.catalogue import SPEECH_SETS  # which is made with this
+
+    return [*DATASETS, *SPEECH_SETS]
 
 
 def unlike(name: str, folder: Path, layout: str, origin: str, what: str) -> str:
     """An error: a folder has the name of a set, and holds something else."""
     return (
         f"{folder} does not hold {name} as it is published: it must hold {layout}, from {origin}. "
-        f"To use the {what} that are there, pass --data {folder}"
+        f"To use the {what} that are there, pass `source={folder}`"
     )

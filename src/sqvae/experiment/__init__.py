@@ -23,9 +23,11 @@ from sqvae.experiment.configuration import (
     check_name,
     nearest,
 )
+from sqvae.experiment.diagnosis import diagnose, findings_of
 from sqvae.experiment.evaluation import PictureTask, evaluate
 from sqvae.experiment.frechet import BASELINES, SETS, Makers, frechet_distances, sets_of
 from sqvae.experiment.generation import PLACE, Generator, load_generator, read_prior
+from sqvae.experiment.history import taken_as_of
 from sqvae.experiment.loading import kind_of, load
 from sqvae.experiment.manipulation import interpolated, nearest_codes, neighbour_table, neighbours
 from sqvae.experiment.media import Medium, medium_of
@@ -33,7 +35,7 @@ from sqvae.experiment.observation import Evaluation
 from sqvae.experiment.pictures import PreparedPictures, new_model, prepare_pictures
 from sqvae.experiment.preparation import prepare
 from sqvae.experiment.prepared import Prepared
-from sqvae.experiment.pretrained import Pretrained
+from sqvae.experiment.pretrained import Pretrained, check_there
 from sqvae.experiment.prior_settings import PriorExperiment, PriorSettings, prior_plan
 from sqvae.experiment.priors import PreparedPrior, is_run, prepare_prior
 from sqvae.experiment.profiles import PROFILES, with_profile
@@ -46,8 +48,9 @@ from sqvae.experiment.records import (
     load_pictures,
     load_record,
     load_records,
+    record_path,
 )
-from sqvae.experiment.run import read_experiment, resume, train
+from sqvae.experiment.run import Forecast, forecast, read_experiment, resume, train
 from sqvae.experiment.settings import override
 from sqvae.experiment.speech import PreparedSpeech, prepare_speech
 from sqvae.experiment.speech_abx import MODES, REPRESENTATIONS, abx_of, find_items
@@ -84,6 +87,7 @@ __all__ = [
     "DataSettings",
     "Evaluation",
     "Experiment",
+    "Forecast",
     "Generator",
     "LikelihoodSettings",
     "Makers",
@@ -115,17 +119,21 @@ __all__ = [
     "build_quantizer",
     "build_speech_model",
     "check_name",
+    "check_there",
     "code_atlas",
     "code_colours",
     "code_distances",
     "code_positions",
     "decoded_alone",
+    "diagnose",
     "drawn_alone",
     "drawn_at",
     "evaluate",
     "evaluate_speech",
     "features_of",
     "find_items",
+    "findings_of",
+    "forecast",
     "frechet_distances",
     "interpolated",
     "is_run",
@@ -155,6 +163,7 @@ __all__ = [
     "quantized_utterances",
     "read_experiment",
     "read_prior",
+    "record_path",
     "recorded_use",
     "resume",
     "see",
@@ -163,6 +172,7 @@ __all__ = [
     "see_units",
     "sets_of",
     "spoken_alone",
+    "taken_as_of",
     "train",
     "training_views",
     "unit_spectra",

@@ -127,7 +127,7 @@ def check_divisible(height: int, width: int, stride: int) -> None:
         raise ConfigurationError(
             f"pictures of {height}x{width} can't be halved {stride.bit_length() - 1} times: the sides must be "
             f"multiples of {stride}. The next size up is {larger[0]}x{larger[1]}: "
-            f"--set data.size={larger[0]},{larger[1]}"
+            f"pass `data.size={larger[0]},{larger[1]}`"
         )
 
 

@@ -5,9 +5,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from sqvae.data.detection import KINDS as KINDS_OF_DATA
 from sqvae.experiment.assembly import stride_of
 from sqvae.experiment.configuration import Experiment
 from sqvae.experiment.history import History, Measured, public_name
+from sqvae.metrics.meanings import meanings
 
 KINDS = {
     "gaussian-1": "Gaussian SQ-VAE (type I)",
@@ -59,7 +61,7 @@ def model_card(tokenizer: Any, name: str) -> str:
         ("Limits", _limits(tokenizer, name)),
     )
     body = [line for title, lines in sections for line in (f"## {title}", "", *lines, "")]
-    return "\n".join([f"---\n{_header(tokenizer, name)}\n---", "", f"# {name}", "", _opening(tokenizer), "", *body])
+    return "\n".join([f"---\n{_header(tokenizer, name)}\n---", "", f"# {name}", "", *_opening(tokenizer), "", *body])
 
 
 def _header(tokenizer: Any, name: str) -> str:
@@ -96,12 +98,14 @@ def _plain(value: float) -> float | int:
     return int(value) if value == int(value) else float(f"{value:.6g}")
 
 
-def _opening(tokenizer: Any) -> str:
+def _opening(tokenizer: Any) -> Iterator[str]:
     experiment: Experiment = tokenizer.experiment
-    what = {"labels": "label maps", "levels": "grey levels"}.get(experiment.kind, experiment.kind)
+    what = KINDS_OF_DATA[experiment.data.kind]
+    yield f"Data: {tokenizer.taken_as.in_full}."
+    yield ""
     quantizer = experiment.quantizer.name
     kind = "A tokenizer" if tokenizer.is_discrete else "An autoencoder"
-    return (
+    yield (
         f"{kind} of {what}: a {KINDS.get(quantizer, quantizer)}, trained on "
         f"{public_name(experiment.data.source)} with `sqvae`."
     )
@@ -114,12 +118,14 @@ def _use_of_pictures(tokenizer: Any, name: str) -> Iterator[str]:
     given, noun = f"{shape}, uint8 or between 0 and 1", "pictures"
     if tokenizer.preprocessing.labels:
         given, noun = f"(batch, {height}, {width}), integers", "maps"
+    given = f"paths, PIL images, arrays; or a tensor, {given}"
     yield from ("```python", "import sqvae", "", f'tokenizer = sqvae.load("{name}")  # {WHERE}')
     if tokenizer.is_discrete:
-        yield f"codes = tokenizer.encode({noun})  # {given} -> {codes}"
-        yield f"{noun} = tokenizer.decode(codes)"
+        yield f'codes = tokenizer.encode(["one.png", "two.png"])  # {given} -> {codes}'
+        yield "rebuilt = tokenizer.decode(codes)"
     else:
-        yield f"rebuilt = tokenizer.reconstruct({noun})  # {given}"
+        yield f'rebuilt = tokenizer.reconstruct(["one.png", "two.png"])  # {given}'
+    yield 'tokenizer.images(rebuilt)[0].save("again.png")'
     yield from ("```", "", "```sh")
     if tokenizer.is_discrete:
         yield f"sqvae encode {name} {noun} -o codes.safetensors"
@@ -130,9 +136,9 @@ def _use_of_pictures(tokenizer: Any, name: str) -> Iterator[str]:
 
 def _use_of_speech(tokenizer: Any, name: str) -> Iterator[str]:
     voice = tokenizer.speakers[0]
-    yield from ("```python", "import sqvae", "from sqvae.data.speech import read_audio", "")
+    yield from ("```python", "import sqvae", "")
     yield f'speech = sqvae.load("{name}")  # {WHERE}'
-    yield 'units = speech.encode([read_audio("one.wav", speech.features.rate)])'
+    yield 'units = speech.encode(["one.wav"])  # paths, or samples with their rate'
     yield f'frames = speech.decode(units, "{voice}")  # log-mel frames in dB, (frames, {tokenizer.features.mels})'
     yield "sound = speech.sound(frames[0])"
     yield from ("```", "", "```sh")
@@ -216,6 +222,16 @@ def _measures(tokenizer: Any) -> Iterator[str]:
         number = "" if one.examples is None else f" ({one.examples:,})"
         for what, value in _rows(one, tokenizer.codebook_size if tokenizer.is_discrete else 0, directions):
             yield f"| {one.data} | {one.split}{number} | {what} | {value} |"
+    told = {sentence for one in measured for sentence in _meanings(one, tokenizer.experiment.likelihood_name)}
+    if told:
+        yield ""
+        yield from (f"- {sentence}" for sentence in sorted(told))
+
+
+def _meanings(one: Measured, likelihood: str) -> list[str]:
+    """What tells apart the measures that the card shows."""
+    shown = {name: value for name, value in one.measures.items() if name in ("mse_db", "bits_per_dimension")}
+    return meanings({"measures": shown, "likelihood": likelihood}, 0)
 
 
 def _rows(one: Measured, codebook_size: int, directions: bool) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Colours for classes that have none of their own."""
+"""Colours for classes that have none of their own, and for pixels without a class."""
 
 from functools import cache
 
@@ -9,7 +9,13 @@ TONES = 20
 """Of each channel, that colours are chosen from: more colours than there may be classes."""
 
 DARKEST, LIGHTEST = 25, 95
-"""On the scale from 0 to 100: pixels of which nothing is known are black, and paper is white."""
+"""On the scale from 0 to 100: neither black nor white, which leaves these for pixels without a class."""
+
+WITHOUT_CLASS = ((128, 128, 128), (255, 255, 255), (0, 0, 0), (192, 192, 192), (64, 64, 64))
+"""Colours for pixels without a class, the first that can be told from those of the classes."""
+
+TOLD_APART = 20
+"""As far apart in CIELAB are colours that no one takes for each other."""
 
 FIRST = (45, 105, 170)
 
@@ -30,6 +36,15 @@ def class_colours(number: int) -> tuple[tuple[int, int, int], ...]:
         distances = np.minimum(distances, np.linalg.norm(seen - to_lab(chosen[-1]), axis=-1))
         chosen.append(every[distances.argmax()])
     return tuple((int(red), int(green), int(blue)) for red, green, blue in chosen[:number])
+
+
+@cache
+def unlike(colours: tuple[tuple[int, int, int], ...]) -> tuple[int, int, int]:
+    """A grey for pixels without a class, which is unlike those of all classes as far as that can be."""
+    taken = to_lab(np.array(colours, dtype=float))
+    greys = to_lab(np.array(WITHOUT_CLASS, dtype=float))
+    distances = np.linalg.norm(greys[:, None] - taken, axis=-1).min(1)
+    return WITHOUT_CLASS[int(np.minimum(distances, TOLD_APART).argmax())]
 
 
 def to_lab(colours: NDArray[np.float64]) -> NDArray[np.float64]:  # (..., 3), 0 to 255 -> (..., 3)

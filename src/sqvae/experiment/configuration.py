@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Literal
 
 from sqvae.data import Preprocessing
+from sqvae.data.detection import DataKind
 from sqvae.likelihoods import LIKELIHOODS
 from sqvae.likelihoods.gaussian import DecoderVariance
 from sqvae.models import LatentTerms
@@ -19,7 +20,6 @@ from sqvae.training import SCHEDULES, Plan
 LEVELS = 256
 """Of a grey picture."""
 
-DataKind = Literal["pictures", "labels", "levels", "speech"]
 FeatureName = Literal["vctk", "zerospeech"]
 ClassInputs = Literal["one-hot", "directions"]
 

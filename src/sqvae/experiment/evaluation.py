@@ -9,7 +9,14 @@ from torch import Tensor, nn
 
 from sqvae.data import Pictures, Progress
 from sqvae.experiment.media import PICTURES, Medium
-from sqvae.experiment.observation import CodeWatch, Evaluation, annealing_of, codebook_size_of
+from sqvae.experiment.observation import (
+    GAP_BATCHES,
+    CodeWatch,
+    Evaluation,
+    annealing_of,
+    codebook_size_of,
+    mixture_gap,
+)
 from sqvae.metrics import ReconstructionTotals
 from sqvae.models import Bound, LatentModel, Objective
 from sqvae.training import Validation, stream_seed
@@ -30,6 +37,7 @@ def evaluate(
     batch_size: int = 32,
     sampled_bound: bool = False,
     detailed: bool = False,
+    temperature: float | None = None,
     accelerator: Accelerator | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
@@ -40,6 +48,7 @@ def evaluate(
         sampled_bound: take the bound at codes drawn from the posterior, as the bound wants them, which costs as much
             again. Otherwise it is taken at the likeliest codes.
         detailed: measure each class too, of label maps.
+        temperature: that of training, to compare single codes with the mixtures that it decodes, on a few batches.
         accelerator: the processes that share the work, if there are several.
         progress: called with what is being done, how many pictures are done and how many there are.
     """
@@ -76,6 +85,8 @@ def evaluate(
     )
     if sampled_bound:
         measures |= _sampled_bound(model, pictures, medium, dimensions, device, progress)
+    if temperature is not None:
+        measures |= _mixture_gap(model, pictures, medium, batch_size, device, temperature)
     measures["loss_per_dimension"] = (reconstruction + measures.pop("latent_loss")) / dimensions
     wrong = medium.errors(few, became)
     return Evaluation(
@@ -84,6 +95,7 @@ def evaluate(
         medium.shown(few).cpu(),
         medium.shown(became).cpu(),
         None if wrong is None else wrong.cpu(),
+        medium.classes_in(few, became),
     )
 
 
@@ -108,6 +120,22 @@ def _sampled_bound(
     return {"bound_nats": float(bound.nats), "bits_per_dimension": float(bound.bits_per_dimension)}
 
 
+def _mixture_gap(
+    model: LatentModel, pictures: Pictures, medium: Medium, batch_size: int, device: torch.device, temperature: float
+) -> dict[str, float]:
+    """Single codes against mixtures, on a few batches from all of a set."""
+    number = min(GAP_BATCHES * batch_size, len(pictures))
+    chosen = [len(pictures) * index // number for index in range(number)]
+    parts = (chosen[start : start + batch_size] for start in range(0, number, batch_size))
+    return mixture_gap(
+        model,
+        (medium.model_input(pictures.take(part), device) for part in parts),
+        temperature,
+        medium.comparison,
+        lambda comparison, x, objective: comparison.add(x, model.likelihood.predict(objective.output)),
+    )
+
+
 class PictureTask:
     """Pictures, or label maps, as the training loop meets them.
 
@@ -116,14 +144,23 @@ class PictureTask:
         validation: the pictures it is judged on.
         batch_size: of the judgement.
         medium: what the pictures are.
+        quantizer: the name of the model's.
     """
 
-    def __init__(self, model: LatentModel, validation: Pictures, batch_size: int, medium: Medium = PICTURES) -> None:
+    def __init__(
+        self,
+        model: LatentModel,
+        validation: Pictures,
+        batch_size: int,
+        medium: Medium = PICTURES,
+        *,
+        quantizer: str = "",
+    ) -> None:
         self.medium = medium
         self.model = model
         self.validation = validation
         self.batch_size = batch_size
-        self.watch = CodeWatch("validation pictures", model.quantizer)
+        self.watch = CodeWatch(f"validation {medium.noun}s", quantizer)
 
     def prepare(self, examples: Tensor, device: torch.device) -> Tensor:
         """Examples as the model takes them."""
@@ -144,9 +181,14 @@ class PictureTask:
         """Remember it again."""
         self.watch.restore(state)
 
-    def validate(self, model: nn.Module, accelerator: Accelerator) -> Validation:
+    def validate(self, model: nn.Module, accelerator: Accelerator, temperature: float) -> Validation:
         """The whole validation set, and a word where codes die."""
         evaluation = evaluate(
-            self.model, self.validation, medium=self.medium, batch_size=self.batch_size, accelerator=accelerator
+            self.model,
+            self.validation,
+            medium=self.medium,
+            batch_size=self.batch_size,
+            temperature=temperature,
+            accelerator=accelerator,
         )
-        return evaluation.as_validation(tuple(self.watch.warnings(evaluation)))
+        return evaluation.as_validation(tuple(self.watch.warnings(evaluation)), len(self.validation))

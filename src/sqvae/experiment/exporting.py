@@ -169,7 +169,7 @@ def _check_free(folder: Path, names: Collection[str], overwrite: bool) -> None:
     if taken and not overwrite:
         raise ExportError(
             f"{', '.join(taken)} in {folder} {'is' if len(taken) == 1 else 'are'} there already, and left as "
-            f"{'it is' if len(taken) == 1 else 'they are'}. Choose another folder with -o, or pass --overwrite"
+            f"{'it is' if len(taken) == 1 else 'they are'}. Choose another folder, or pass `overwrite=True`"
         )
 
 

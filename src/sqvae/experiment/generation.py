@@ -120,7 +120,8 @@ class Generator:
         if not known:
             if names:
                 raise ConfigurationError(
-                    f"this prior knows no classes, and was asked for {', '.join(names)}: train one with --by-class"
+                    f"this prior knows no classes, and was asked for {', '.join(names)}: train one with "
+                    "`sqvae train-prior RUN --by-class`"
                 )
             return None
         for name in names or ():
@@ -145,7 +146,7 @@ def load_generator(
         device: where to put both; an accelerator where there is one, by default.
     """
     tokenizer = load(run, device=device)
-    folder = Path(prior) if prior is not None else Path(run) / PLACE
+    folder = (Path(prior) if prior is not None else Path(run) / PLACE).expanduser()
     if not folder.exists():
         raise CheckpointError(f"there is no prior in {folder}: train one with `sqvae train-prior {run}`")
     model, experiment, mark = read_prior(folder, device=device)
@@ -165,7 +166,7 @@ def load_generator(
             known = ", ".join(above.class_names) or "none"
             raise CheckpointError(
                 f"{folder} knows classes, and so must the prior of the coarser level: that of {experiment.above} has "
-                f"{known}. Train it with --by-class on the same pictures, or this one without"
+                f"{known}. Train it with `by_class=True` on the same pictures, or this one without"
             )
     return Generator(tokenizer, model.prior, experiment, mark, above)
 

@@ -6,10 +6,16 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from sqvae.data import TakenAs
+from sqvae.data.detection import KINDS
+from sqvae.experiment.configuration import Experiment
 from sqvae.training import CheckpointError, RunFolder, read_json, read_records, write_json
 
 FILE = "history.json"
 """Beside a model that has left its run."""
+
+TAKEN_AS = "data_taken_as"
+"""The entry of a `config.json` that says as what the data was taken, and why."""
 
 NOUNS = ("pictures", "label_maps", "utterances")
 """Under which of these the results of an evaluation say how many there were."""
@@ -45,6 +51,8 @@ class History:
     steps: int | None = None
     """and after how many steps."""
     measured: tuple[Measured, ...] = field(default=())
+    taken_as: TakenAs | None = None
+    """As what its data was taken, and why; None where that was not written down."""
 
     def on(self, data: str, split: str) -> Measured | None:
         """What was measured on a part of some data, by its public name."""
@@ -53,6 +61,28 @@ class History:
     def save(self, folder: Path) -> None:
         """Keep it beside a model."""
         write_json(folder / FILE, asdict(self))
+
+
+def kept(taken_as: TakenAs) -> dict[str, Any]:
+    """The entry of a `config.json` about what data was taken as."""
+    return {TAKEN_AS: asdict(taken_as)}
+
+
+def taken_as_of(experiment: Experiment, config: Mapping[str, Any]) -> TakenAs:
+    """As what an experiment takes its data, and why: as its `config.json` has it, or else by its settings alone."""
+    return _taken_as(config.get(TAKEN_AS)) or as_set(experiment)
+
+
+def as_set(experiment: Experiment) -> TakenAs:
+    """As what an experiment takes its data, where nothing is known of who has decided it."""
+    return TakenAs(experiment.data.kind, f"as data.kind={experiment.data.kind} says")
+
+
+def _taken_as(stored: Any) -> TakenAs | None:
+    try:
+        return TakenAs(**stored) if stored["kind"] in KINDS else None
+    except (KeyError, TypeError):
+        return None
 
 
 def public_name(source: str) -> str:
@@ -70,12 +100,12 @@ def history_of(folder: Path, config: Mapping[str, Any], fingerprint: str, source
     """
     if (folder / FILE).exists():
         return _kept(folder / FILE)
-    run, known = RunFolder(folder.parent), History(sqvae=config.get("sqvae"))
+    run, known = RunFolder(folder.parent), History(sqvae=config.get("sqvae"), taken_as=_taken_as(config.get(TAKEN_AS)))
     if folder.name != run.best.name or not run.log.exists():
         return known
     best = [record for record in read_records(run.log) if record.get("kind") == "validation" and record.get("best")]
     if best:
-        validated = Measured(public_name(source), "validation", _numbers(best[-1]))
+        validated = Measured(public_name(source), "validation", _validated(best[-1]), best[-1].get("examples"))
         known = replace(known, epochs=best[-1]["epoch"], steps=best[-1]["step"], measured=(validated,))
     return replace(known, measured=(*_results(run.path, fingerprint), *known.measured))
 
@@ -95,13 +125,22 @@ def _kept(path: Path) -> History:
     try:
         content = read_json(path)
         measured = tuple(Measured(**{**one, "measures": _numbers(one["measures"])}) for one in content.pop("measured"))
-        return History(**content, measured=measured)
+        taken_as = _taken_as(content.pop("taken_as", None))
+        return History(**content, measured=measured, taken_as=taken_as)
     except (CheckpointError, KeyError, TypeError, AttributeError):
         return History()
 
 
-PLACES = ("epoch", "step")
+PLACES = ("epoch", "step", "examples")
 """What a record of a validation has besides measures."""
+
+AT_LIKELIEST = ("bound_nats", "bits_per_dimension")
+"""Measures that validation takes at the likeliest codes, and `sqvae evaluate` at drawn ones: not to be compared."""
+
+
+def _validated(record: Mapping[str, Any]) -> dict[str, float]:
+    """What a validation has measured in the same way as `sqvae evaluate` does."""
+    return {name: value for name, value in _numbers(record).items() if name not in AT_LIKELIEST}
 
 
 def _numbers(record: Mapping[str, Any]) -> dict[str, float]:

@@ -21,7 +21,7 @@ def load(
     >>> codes = tokenizer.encode(pictures)                                   # doctest: +SKIP
 
     Arguments:
-        name: a path, or OWNER/NAME on the hub.
+        name: a path, or OWNER/NAME on the hub, which ``hf:OWNER/NAME`` says for sure: see :func:`on_hub`.
         device: where to put it; an accelerator where there is one, by default.
         download: passed on to ``huggingface_hub.snapshot_download``: revision, token, cache_dir...
     """

@@ -9,12 +9,19 @@ from PIL import Image
 from torch import Tensor
 
 from sqvae.distributions.checks import check_indices, check_range, check_tensor
-from sqvae.experiment.class_colours import class_colours
+from sqvae.experiment.class_colours import class_colours, unlike
 from sqvae.experiment.configuration import LEVELS, Experiment
 from sqvae.metrics import Comparison, Confusion, Levels, SquaredErrors
 
-FADED = 0.25
-"""How much is left of a label's colour where it came through right, in a picture of errors."""
+WRONG = (230, 0, 126)
+"""The colour of what is wrong in a picture of errors, which is otherwise grey: `metrics.meanings.WRONG_LABELS` names
+it."""
+
+PALE = (0.75, 0.95)
+"""The greys of what is right there, from those of dark classes to those of bright ones."""
+
+UNKNOWN = "nothing known (ignored)"
+"""What pixels are called of which nothing is known."""
 
 
 class Medium(ABC):
@@ -47,6 +54,20 @@ class Medium(ABC):
         """Where data came out wrong, to look at; None where the eye can tell."""
         return None
 
+    def legend(self) -> tuple[tuple[str, str], ...]:
+        """The names and colours (#rrggbb) of all classes, in order; none where pixels are no classes."""
+        return ()
+
+    @property
+    def unknown(self) -> tuple[str, str] | None:
+        """What pixels are called of which nothing is known, and their colour; None where pixels are no classes."""
+        return None
+
+    def classes_in(self, *shown: Tensor) -> tuple[tuple[str, str], ...]:
+        """Those that occur in data, as the model takes or predicts it or as :meth:`output` gives it, the most frequent
+        first."""
+        return ()
+
     @abstractmethod
     def images(self, output: Tensor) -> Iterator[Image.Image]:
         """What :meth:`output` gives, as files keep it."""
@@ -55,6 +76,17 @@ class Medium(ABC):
 def _grey_or_colour(pictures: Tensor) -> Iterator[Image.Image]:  # (n, C, H, W), in [0, 1]
     values = (pictures.clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).squeeze(-1).cpu().numpy()
     return map(Image.fromarray, values)
+
+
+def _check_floats(pictures: Tensor) -> None:  # (n, C, H, W)
+    # A graph that is traced can't raise on what its tensors hold.
+    if not torch.compiler.is_compiling() and (unknown := int(pictures.isnan().sum())):
+        where = sorted({int(row) for row in pictures.isnan().nonzero()[:, 0]})
+        raise ValueError(
+            f"picture {where[0]} holds NaN ({unknown:,} of all {pictures.numel():,} values are): pictures as floats "
+            "must lie between 0 and 1; look at what made them"
+        )
+    check_range(pictures, 0, 1, "pictures as floats", "; pass 0 ... 255 as uint8")
 
 
 class PictureMedium(Medium):
@@ -69,7 +101,7 @@ class PictureMedium(Medium):
             return pictures.contiguous(memory_format=torch.channels_last)
         if not given.is_floating_point():
             raise ValueError(f"pictures must be uint8, or floats in [0, 1]; got {given.dtype}")
-        check_range(given, 0, 1, "pictures as floats", "; pass 0 ... 255 as uint8")
+        _check_floats(given)
         return given.to(device).float()
 
     def output(self, x: Tensor) -> Tensor:
@@ -93,7 +125,7 @@ class LevelMedium(Medium):
     def model_input(self, given: Tensor, device: torch.device) -> Tensor:
         """From uint8, or floats in [0, 1], (batch, 1, H, W)."""
         if given.is_floating_point():
-            check_range(given, 0, 1, "pictures as floats", "; pass 0 ... 255 as uint8")
+            _check_floats(given)
             given = (given * (LEVELS - 1)).round()
         return given.to(device, non_blocking=True).long().squeeze(1)
 
@@ -129,6 +161,11 @@ class LabelMedium(Medium):
         given = tuple((int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)) for text in self.colours)
         return given or class_colours(self.classes)
 
+    @property
+    def unknown(self) -> tuple[str, str]:
+        """The colour is unlike that of any class."""
+        return UNKNOWN, "#{:02x}{:02x}{:02x}".format(*unlike(self._colours))
+
     def model_input(self, given: Tensor, device: torch.device) -> Tensor:
         """From integers, (batch, H, W) or (batch, 1, H, W)."""
         check_tensor(given, "label maps")
@@ -151,18 +188,37 @@ class LabelMedium(Medium):
         return Confusion(self.classes, self.ignore, self.names)
 
     def shown(self, x: Tensor) -> Tensor:
-        """Each class in its colour; ignored places black."""
-        colours = torch.tensor([*self._colours, (0, 0, 0)], device=x.device) / 255
+        """Each class in its colour; ignored places in one that no class has."""
+        colours = torch.tensor([*self._colours, unlike(self._colours)], device=x.device) / 255
         rows = x if self.ignore is None else x.where(x != self.ignore, self.classes)
         return colours[rows].permute(0, 3, 1, 2)
 
     def errors(self, x: Tensor, reconstruction: Tensor) -> Tensor:
-        """The reconstruction in full colour where it is wrong, faded where it is right, black where none can tell."""
+        """Magenta where the reconstruction is wrong; elsewhere the data in pale grey, or as it is where none can tell.
+
+        Whatever colours the classes have, what is wrong can be told from what is right.
+        """
         known = torch.ones_like(x, dtype=torch.bool) if self.ignore is None else x != self.ignore
         wrong = (x != reconstruction).unsqueeze(1)
-        colours = self.shown(reconstruction)
-        faded = 1 - FADED * (1 - colours)
-        return colours.where(wrong, faded) * known.unsqueeze(1)
+        shown = self.shown(x)
+        darkest, brightest = PALE
+        grey = (darkest + (brightest - darkest) * shown.mean(1, keepdim=True)).expand_as(shown)
+        magenta = torch.tensor(WRONG, device=x.device).view(1, 3, 1, 1) / 255
+        return magenta.where(wrong, grey).where(known.unsqueeze(1), shown)
+
+    def legend(self) -> tuple[tuple[str, str], ...]:
+        """The names and colours of all classes, in order."""
+        names = self.names or tuple(f"class {number}" for number in range(self.classes))
+        colours = ("#{:02x}{:02x}{:02x}".format(*colour) for colour in self._colours)
+        return tuple(zip(names, colours, strict=True))
+
+    def classes_in(self, *shown: Tensor) -> tuple[tuple[str, str], ...]:
+        known = (*self.legend(), self.unknown)
+        labels = torch.cat([x.flatten().cpu() for x in shown]).long()
+        rows = labels if self.ignore is None else labels.where(labels != self.ignore, self.classes)
+        counts = torch.bincount(rows, minlength=len(known))
+        order = counts.sort(descending=True, stable=True).indices[: int((counts > 0).sum())]
+        return tuple(known[row] for row in order.tolist())
 
     def images(self, output: Tensor) -> Iterator[Image.Image]:
         """Palette pictures, whose numbers are the classes; 16-bit grey ones for more classes than a palette has."""

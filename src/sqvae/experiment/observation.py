@@ -1,14 +1,18 @@
 """What is seen of a model while it trains and when it is judged, whatever its data."""
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from sqvae.experiment.diagnosis import remedy
+from sqvae.metrics import Comparison
 from sqvae.models import Objective
-from sqvae.quantizers import Quantizer
-from sqvae.training import Validation
+from sqvae.quantizers import Quantized, Quantizer
+from sqvae.training import Validation, stream_seed
 
 
 @dataclass(frozen=True)
@@ -24,13 +28,22 @@ class Evaluation:
     reconstructions: Tensor = field(repr=False)
     """what became of them,"""
     errors: Tensor | None = field(default=None, repr=False)
-    """and where that is wrong, if the eye can't tell."""
+    """and where that is wrong, if the eye can't tell;"""
+    classes: tuple[tuple[str, str], ...] = ()
+    """of label maps, the names and colours of the classes that occur in these examples, the most frequent first."""
+    notes: tuple[str, ...] = ()
+    """What could not be measured and why, in sentences."""
 
-    def as_validation(self, warnings: tuple[str, ...]) -> Validation:
-        """The same, as the training loop takes it."""
+    def as_validation(self, warnings: tuple[str, ...], examples: int) -> Validation:
+        """The same, as the training loop takes it.
+
+        Arguments:
+            examples: how many there were.
+        """
         measures = dict(self.measures)
         loss = measures.pop("loss_per_dimension")
-        return Validation(loss, measures, warnings, self.counts, self.originals, self.reconstructions, self.errors)
+        shown = (self.originals, self.reconstructions, self.errors)
+        return Validation(loss, measures, warnings, self.counts, *shown, classes=self.classes, examples=examples)
 
 
 @torch.no_grad()
@@ -61,17 +74,68 @@ def annealing_of(quantizer: Quantizer, outcome: Objective) -> dict[str, float]:
     return found
 
 
+GAP_BATCHES = 4
+"""On so many batches single codes and mixtures are compared."""
+
+
+@torch.no_grad()
+def mixture_gap(
+    model: nn.Module,
+    batches: Iterable[Any],
+    temperature: float,
+    comparison: Callable[[], Comparison],
+    add: Callable[[Comparison, Any, Objective], object],
+) -> dict[str, float]:
+    """The error of the likeliest codes over that of what training decodes: relaxed draws, which are mixtures of codes.
+
+    Near 1 where a model has annealed; and the entropy of a position's choice, near 0 there. Nothing for quantizers that
+    don't draw.
+
+    Arguments:
+        model: in ``eval()``.
+        batches: of data, as the model takes it.
+        temperature: of the relaxation, as training has it now.
+        comparison: of data with what became of it; a new one each time.
+        add: adds a batch and what the model made of it to a comparison.
+    """
+    quantizer = model.get_submodule("quantizer")
+    if not getattr(quantizer, "relaxes", False):
+        return {}
+    single, mixed = comparison(), comparison()
+    entropies = []
+    with torch.random.fork_rng():
+        torch.manual_seed(stream_seed(0, "mixtures"))
+        for x in batches:
+            objective = model(x)
+            add(single, x, objective)
+            entropies.append(_entropy_per_position(objective.quantized, len(objective.quantized.counts)))
+            quantizer.train()
+            try:
+                add(mixed, x, model(x, temperature))
+            finally:
+                quantizer.eval()
+    one, other = (compared.measures()[compared.error] for compared in (single, mixed))
+    found = {"mixture_gap": one / other} if other > 0 else {}
+    return {**found, "entropy_per_position": sum(entropies) / len(entropies)} if entropies else found
+
+
+def _entropy_per_position(quantized: Quantized, codebook_size: int) -> float:
+    """In nats, over the positions that count: for each of them the bound pays log K."""
+    positions = float(quantized.divergence - quantized.loss) / math.log(codebook_size) if codebook_size > 1 else 1.0
+    return float(quantized.entropy) / max(positions, 1e-9)
+
+
 class CodeWatch:
     """Notices where codes die.
 
     Arguments:
         what: what they are counted on.
-        quantizer: that of the model: what to do about it depends on what it has.
+        quantizer: the name of the model's: what to do about it depends on what it has.
     """
 
-    def __init__(self, what: str, quantizer: nn.Module | None = None) -> None:
+    def __init__(self, what: str, quantizer: str = "") -> None:
         self.what = what
-        self._noise = "quantizer.initial_variance or " if hasattr(quantizer, "log_variance") else ""
+        self.quantizer = quantizer
         self._most_used = 0.0
         self._collapsed = False
 
@@ -92,7 +156,7 @@ class CodeWatch:
         if self._collapsed and not known:
             yield (
                 f"the codebook has collapsed: {int(used)} of {size} codes are used on the {self.what}. "
-                f"Train longer, raise training.learning_rate, or lower {self._noise}quantizer.codebook_size"
+                f"{remedy(self.quantizer)}"
             )
         elif not self._collapsed and size and used < 0.5 * self._most_used:
             yield (

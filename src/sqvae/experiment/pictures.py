@@ -7,7 +7,7 @@ import torch
 
 from sqvae.data import DATASETS, PictureSets, Progress, Varied
 from sqvae.data import load as load_data
-from sqvae.experiment.assembly import build_model
+from sqvae.experiment.assembly import build_model, stride_of
 from sqvae.experiment.configuration import Experiment
 from sqvae.experiment.evaluation import PictureTask, evaluate
 from sqvae.experiment.media import medium_of
@@ -35,6 +35,18 @@ class PreparedPictures(Prepared):
         return medium_of(self.experiment).noun
 
     @property
+    def becomes(self) -> str:
+        quantizer = self.experiment.quantizer
+        if not quantizer.is_discrete:
+            return ""
+        _, height, width = self.data.preprocessing.shape
+        stride = stride_of(self.experiment, (1, height, width))
+        return (
+            f"a {self.noun} of {height}x{width} becomes {height // stride}x{width // stride} codes out of "
+            f"{quantizer.codebook_size:,}; more halvings (network.widths) make fewer"
+        )
+
+    @property
     def examples(self) -> Examples:
         data = self.experiment.data
         return Varied(self.data.train, flip=data.flip, shift=data.shift)
@@ -44,9 +56,18 @@ class PreparedPictures(Prepared):
 
     def task(self, model: LatentModel) -> Task:
         batch_size = self.experiment.training.batch_size
-        return PictureTask(model, self.data.validation, batch_size, medium_of(self.experiment))
+        medium, quantizer = medium_of(self.experiment), self.experiment.quantizer.name
+        return PictureTask(model, self.data.validation, batch_size, medium, quantizer=quantizer)
 
-    def evaluate(self, model: Any, split: str, *, batch_size: int, progress: Progress | None = None) -> Evaluation:
+    def evaluate(
+        self,
+        model: Any,
+        split: str,
+        *,
+        batch_size: int,
+        temperature: float | None = None,
+        progress: Progress | None = None,
+    ) -> Evaluation:
         return evaluate(
             model,
             self.part(split),
@@ -54,6 +75,7 @@ class PreparedPictures(Prepared):
             batch_size=batch_size,
             sampled_bound=True,
             detailed=True,
+            temperature=temperature,
             progress=progress,
         )
 
@@ -87,11 +109,6 @@ def prepare_pictures(
         class_colours=settings.class_colours or data.class_colours or None,
     )
     training = with_passes(experiment.training, len(data.train))
-    if training.passes_per_epoch != 1 and experiment.training.passes_per_epoch is None:
-        announce(
-            f"few pictures: an epoch goes through them {training.passes_per_epoch} times; "
-            f"training.passes_per_epoch sets how often"
-        )
     likelihood = experiment.likelihood
     if likelihood.variance == "fixed" and likelihood.initial_variance is None:
         likelihood = replace(likelihood, initial_variance=max(data.train.variance(), SMALLEST_VARIANCE))

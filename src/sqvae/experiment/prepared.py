@@ -24,6 +24,19 @@ class Trainable(ABC):
     experiment: Any
     """An :class:`Experiment`, or whatever else has a `seed`, a plan for `training`, and the name of its `entry`."""
 
+    drawn = False
+    """Whether training examples are drawn anew each time, so that there is no saying how often one is met."""
+
+    @property
+    @abstractmethod
+    def example(self) -> str:
+        """What one of the training examples is called."""
+
+    @property
+    def becomes(self) -> str:
+        """What is made of an example, in words; nothing where there is no more to say."""
+        return ""
+
     @property
     @abstractmethod
     def key(self) -> str:
@@ -61,8 +74,24 @@ class Prepared(Trainable):
         """What one example is called."""
 
     @abstractmethod
-    def evaluate(self, model: Any, split: str, *, batch_size: int, progress: Progress | None = None) -> Evaluation:
-        """Measure a model on one of the sets, in every detail."""
+    def evaluate(
+        self,
+        model: Any,
+        split: str,
+        *,
+        batch_size: int,
+        temperature: float | None = None,
+        progress: Progress | None = None,
+    ) -> Evaluation:
+        """Measure a model on one of the sets, in every detail.
+
+        Arguments:
+            temperature: that of training, to compare single codes with the mixtures that training decodes.
+        """
+
+    @property
+    def example(self) -> str:
+        return self.noun
 
     @property
     def key(self) -> str:

@@ -1,5 +1,6 @@
 """Trained models with all that is needed to use them, in folders and on the hub."""
 
+import re
 import tempfile
 import time
 from abc import ABC
@@ -12,9 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from sqvae import __version__
+from sqvae.data import TakenAs
 from sqvae.experiment.card import model_card
 from sqvae.experiment.configuration import Experiment
-from sqvae.experiment.history import History, history_of, public_name
+from sqvae.experiment.history import History, as_set, history_of, public_name
 from sqvae.experiment.observation import codebook_size_of
 from sqvae.experiment.settings import from_json, to_json
 from sqvae.training import (
@@ -22,6 +24,7 @@ from sqvae.training import (
     CheckpointError,
     RunFolder,
     fingerprint,
+    no_such_folder,
     read_checkpoint,
     read_json,
     write_checkpoint,
@@ -85,6 +88,11 @@ class Pretrained(ABC):
         device: torch.device = next(self.model.parameters()).device
         return device
 
+    @property
+    def taken_as(self) -> TakenAs:
+        """As what its data was taken, and why."""
+        return self.history.taken_as or as_set(self.experiment)
+
     def save_pretrained(self, folder: str | Path, *, name: str | None = None) -> None:
         """Write configuration, weights, what is known of their history, and a model card, as hubs want them.
 
@@ -94,7 +102,7 @@ class Pretrained(ABC):
         Arguments:
             name: what the card calls the model; the folder's name by default.
         """
-        folder = Path(folder)
+        folder = Path(folder).expanduser()
         if any(RunFolder(place).log.exists() for place in (folder, folder.resolve().parent)):
             raise CheckpointError(f"{folder} is of a training run, and is left as it is: choose another folder")
         config = describe(self.experiment.moved(public_name(self.experiment.data.source)))
@@ -204,18 +212,45 @@ def with_weights(
     return model.to(_choose_device(device), memory_format=torch.channels_last).eval(), mark  # type: ignore[call-overload]
 
 
+HUB = "hf:"
+"""How the name of a model begins that is on the Hugging Face hub for sure."""
+
+_ON_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+"""OWNER/NAME."""
+
+
 def _find(name: str | Path, download: Mapping[str, Any]) -> Path:
-    path = Path(name)
+    path = Path(name).expanduser()
     if (path / "model.safetensors").exists():
         return path
     if path.exists():
         return RunFolder(path).usable()
-    parts = str(name).split("/")
-    if len(parts) == 2 and all(parts) and not str(name).startswith((".", "~")):
-        return _download(str(name), download)
-    raise CheckpointError(
-        f"there is no run {name}: give the folder that `sqvae train` has written, or OWNER/NAME on the hub"
-    )
+    check_there(name)
+    return _download(on_hub(name) or "", download)
+
+
+def check_there(name: str | Path) -> None:
+    """Raise if there is neither such a folder, nor could it be on the hub; nothing is asked of the network."""
+    if not Path(name).expanduser().exists() and on_hub(name) is None:
+        missing = no_such_folder(name)
+        if _ON_HUB.fullmatch(str(name)) and not str(name).startswith("runs/"):
+            raise CheckpointError(f"{missing} (or from the Hugging Face hub: {HUB}{name})")
+        raise missing
+
+
+def on_hub(name: str | Path) -> str | None:
+    """OWNER/NAME of a model of the Hugging Face hub; None for what can only be meant as a folder.
+
+    A name that begins with ``hf:`` is one for sure. Without that a path is never one, nor is a text that may be a
+    mistyped path: where there is a folder OWNER, or OWNER is "runs".
+    """
+    text = name if isinstance(name, str) else name.as_posix()
+    marked, repository = text.startswith(HUB), text.removeprefix(HUB)
+    if not _ON_HUB.fullmatch(repository):
+        return None
+    owner = repository.partition("/")[0]
+    is_name = isinstance(name, str) and owner != "runs" and not Path(owner).exists()
+    return repository if marked or is_name else None
 
 
 def _download(name: str, options: Mapping[str, Any]) -> Path:

@@ -62,7 +62,7 @@ class PriorExperiment:
     kind = "prior"
 
     tokenizer: str = ""
-    """The run whose codes it is about, or OWNER/NAME on the hub."""
+    """The run whose codes it is about, or hf:OWNER/NAME on the hub."""
     fingerprint: str | None = None
     """Of that model, once it is known."""
     above: str | None = None

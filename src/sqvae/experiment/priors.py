@@ -104,6 +104,10 @@ class PreparedPrior(Trainable):
     data_key: str
 
     @property
+    def example(self) -> str:
+        return "code sequence" if self.experiment.sequences else "code map"
+
+    @property
     def key(self) -> str:
         marks = (self.data_key, self.experiment.fingerprint, self.experiment.above_fingerprint)
         return "/".join(mark for mark in marks if mark)
@@ -117,17 +121,22 @@ class PreparedPrior(Trainable):
         return CodeLikelihood(self.experiment.build())
 
     def task(self, model: CodeLikelihood) -> Task:
-        return PriorTask(model, self.validation)
+        return PriorTask(model, self.validation, self.counts)
 
     def evaluate(self, model: CodeLikelihood, split: str, progress: Progress | None = None) -> dict[str, float]:
         """What a set costs under the prior; and under what is known without one, to compare with."""
         examples: CodeExamples = getattr(self, split)
-        measures = cost_of(model, examples, progress=progress)
-        return {**measures, **independent_costs(self.counts, examples.counts(len(self.counts)))}
+        return {**cost_of(model, examples, progress=progress), **costs_without_prior(self.counts, examples)}
+
+
+def costs_without_prior(training: Tensor, examples: CodeExamples) -> dict[str, float]:  # (K,)
+    """What a set costs without a prior, to compare with: see :func:`independent_costs`."""
+    return independent_costs(training, examples.counts(len(training)))
 
 
 def independent_costs(training: Tensor, counts: Tensor) -> dict[str, float]:  # (K,), (K,)
-    r"""What codes cost that are coded one by one, by how often each occurs in training, or as if all were alike.
+    r"""What codes cost that are coded one by one, by how often each occurs in training, or as if all were equally
+    likely.
 
     .. math:: -\sum_k \frac{n_k}{n} \log_2 \frac{m_k + 1}{m + K}, \qquad \log_2 K
     """
@@ -178,11 +187,13 @@ class PriorTask:
     Arguments:
         model: the prior that is trained.
         validation: what it is judged on.
+        counts: (K,), how often each code occurs in training.
     """
 
-    def __init__(self, model: CodeLikelihood, validation: CodeExamples) -> None:
+    def __init__(self, model: CodeLikelihood, validation: CodeExamples, counts: Tensor) -> None:
         self.model = model
         self.validation = validation
+        self.counts = counts
 
     def prepare(self, examples: CodeBatch, device: torch.device) -> CodeBatch:
         """Codes on the device."""
@@ -199,10 +210,11 @@ class PriorTask:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Nothing."""
 
-    def validate(self, model: nn.Module, accelerator: Accelerator) -> Validation:
+    def validate(self, model: nn.Module, accelerator: Accelerator, temperature: float) -> Validation:
         """The cost of a code over the whole validation set."""
         measures = cost_of(self.model, self.validation, accelerator=accelerator)
-        return Validation(measures["nats_per_code"], measures)
+        without = costs_without_prior(self.counts, self.validation)
+        return Validation(measures["nats_per_code"], {**measures, **without})
 
 
 def prepare_prior(
@@ -236,7 +248,7 @@ def prepare_prior(
 
 def _without_conditions(experiment: PriorExperiment) -> PriorExperiment:
     if experiment.by_class or experiment.above is not None:
-        raise ConfigurationError("utterances have no classes, and no coarser level: leave --by-class and --given out")
+        raise ConfigurationError("utterances have no classes, and no coarser level: leave `by_class=` and `above=` out")
     return experiment
 
 

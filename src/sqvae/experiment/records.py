@@ -164,6 +164,8 @@ class Record:
     sequel: dict[str, Any] | None = None
     """What was done with the model, if that is what was measured. Then curves and seconds are those of its prior, and
     below the originals are samples."""
+    notes: list[str] = field(default_factory=list)
+    """What could not be measured and why, in sentences."""
     format: int = FORMAT
 
     @property
@@ -208,6 +210,7 @@ def make_record(
         fingerprint=fingerprint,
         shown=list(evaluation.originals.shape[-2:]),
         sequel=None if planned.sequel is None else to_json(planned.sequel),
+        notes=list(evaluation.notes),
     )
 
 
@@ -322,7 +325,11 @@ def _reopened(carried_out: Experiment, planned: Experiment) -> Experiment:
         carried_out,
         data=replace(planned.data, source=carried_out.data.source),
         likelihood=replace(carried_out.likelihood, initial_variance=planned.likelihood.initial_variance),
-        training=replace(carried_out.training, passes_per_epoch=planned.training.passes_per_epoch),
+        training=replace(
+            carried_out.training,
+            passes_per_epoch=planned.training.passes_per_epoch,
+            epochs=carried_out.training.epochs if planned.training.steps is None else planned.training.epochs,
+        ),
         speech=replace(carried_out.speech, speakers=planned.speech.speakers, abx=planned.speech.abx),
     )
 

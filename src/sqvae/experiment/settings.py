@@ -24,7 +24,7 @@ def override(settings: Settings, assignments: Iterable[str]) -> Settings:
     for assignment in assignments:
         key, separator, text = assignment.partition("=")
         if not separator:
-            raise ConfigurationError(f"--set takes key=value, got {assignment!r}; try --set {assignment}=VALUE")
+            raise ConfigurationError(f"a setting is key=value, got {assignment!r}: such as {assignment}=VALUE")
         *groups, name = key.strip().split(".")
         place = changes
         for group in groups:

@@ -16,7 +16,7 @@ from sqvae.experiment.speech_abx import abx_measures, items_of
 from sqvae.experiment.speech_evaluation import SpeechTask, evaluate_speech
 from sqvae.experiment.speech_tokenizer import SpeechTokenizer
 from sqvae.models import SpeechModel
-from sqvae.networks.speech import CONTEXT
+from sqvae.networks.speech import CONTEXT, STRIDE
 from sqvae.training import Task, first_process_first, stream_seed
 
 
@@ -27,11 +27,21 @@ class PreparedSpeech(Prepared):
     experiment: Experiment
     data: SpeechSets
     noun = "utterance"
+    example = "crop"
+    drawn = True
 
     @property
     def speakers(self) -> tuple[str, ...]:
         """Those that the model knows, in order."""
         return self.experiment.speech.speakers or ()
+
+    @property
+    def becomes(self) -> str:
+        quantizer, features = self.experiment.quantizer, self.data.features
+        if not quantizer.is_discrete:
+            return ""
+        rate = features.rate / features.shift / STRIDE
+        return f"a second of speech becomes {rate:g} codes out of {quantizer.codebook_size:,}"
 
     @property
     def examples(self) -> Segments:
@@ -56,17 +66,36 @@ class PreparedSpeech(Prepared):
         return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
 
     def task(self, model: SpeechModel) -> Task:
-        return SpeechTask(model, self.data.validation, self.data.features, self.speakers)
+        quantizer = self.experiment.quantizer.name
+        return SpeechTask(model, self.data.validation, self.data.features, self.speakers, quantizer=quantizer)
 
-    def evaluate(self, model: Any, split: str, *, batch_size: int, progress: Progress | None = None) -> Evaluation:
+    def evaluate(
+        self,
+        model: Any,
+        split: str,
+        *,
+        batch_size: int,
+        temperature: float | None = None,
+        progress: Progress | None = None,
+    ) -> Evaluation:
         evaluation = evaluate_speech(
-            model, self.part(split), self.data.features, self.speakers, sampled_bound=True, progress=progress
+            model,
+            self.part(split),
+            self.data.features,
+            self.speakers,
+            sampled_bound=True,
+            temperature=temperature,
+            progress=progress,
         )
         abx = self.experiment.speech.abx
         if abx is None:
             return evaluation
         tokenizer = SpeechTokenizer(model, self.experiment, "")
-        return replace(evaluation, measures={**evaluation.measures, **abx_measures(tokenizer, abx, progress)})
+        try:
+            return replace(evaluation, measures={**evaluation.measures, **abx_measures(tokenizer, abx, progress)})
+        except Exception as failure:  # whatever it is, what has been measured so far is worth keeping
+            words = str(failure) or type(failure).__name__
+            return replace(evaluation, notes=(*evaluation.notes, f"ABX on {abx} could not be measured: {words}"))
 
 
 def normalisation(data: SpeechSets) -> tuple[Tensor, Tensor]:  # (mels,), (mels,): in dB

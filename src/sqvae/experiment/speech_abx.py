@@ -7,7 +7,7 @@ from pathlib import Path
 from torch import Tensor
 
 from sqvae.data import Progress, Skipped
-from sqvae.data.speech import MADE_UP, SPEECH_SETS, folder_of_speech, made_up_items, stream_speech
+from sqvae.data.speech import MADE_UP, SPEECH_SETS, folder_of_speech, item_names, made_up_items, stream_speech
 from sqvae.experiment.speech_tokenizer import SpeechTokenizer
 from sqvae.metrics import AbxResult, Item, abx, read_items
 from sqvae.networks.speech import STRIDE
@@ -62,7 +62,8 @@ def abx_of(
     """ABX tests of what a model makes of recordings, by mode and representation.
 
     Arguments:
-        items: what is compared: see :func:`sqvae.metrics.read_items`.
+        items: what is compared: see :func:`sqvae.metrics.read_items`. They call a recording by its file's name without
+            the ending, NAME, or where several have one name, by SPEAKER/NAME or SPEAKER_NAME.
         sources: where the recordings are that the items are from.
         representations: names in ``REPRESENTATIONS``; by default all that the model has.
         allow_missing: leave out items of recordings that are not there, or can't be read, rather than raise.
@@ -76,23 +77,28 @@ def abx_of(
     found: dict[str, dict[str, Tensor]] = {name: {} for name in representations}
     names: dict[str, str] = {}
     for heard in stream_speech(sources, tokenizer.features, on_skip=on_skip, only=wanted):
-        if heard.file_id in names:
-            raise ValueError(
-                f"{names[heard.file_id]} and {heard.name} are both called {heard.file_id}, and the items don't say "
-                f"which is meant: name the folder of one, or give the files different names"
-            )
-        names[heard.file_id] = heard.name
+        called = [name for name in item_names(heard.file_id, heard.speaker) if name in wanted]
+        for name in called:
+            if name in names:
+                raise ValueError(
+                    f"{names[name]} and {heard.name} are both called {name}, and the items don't say which is meant: "
+                    f"write {heard.speaker}/{heard.file_id} in the items, name the folder of one, or give the files "
+                    f"different names"
+                )
+            names[name] = heard.name
         frames = heard.frames()
-        for name in representations:
-            found[name][heard.file_id] = REPRESENTATIONS[name].of(tokenizer, frames).cpu()
+        for form_name in representations:
+            rows = REPRESENTATIONS[form_name].of(tokenizer, frames).cpu()
+            found[form_name] |= dict.fromkeys(called, rows)
         if progress is not None:
             progress("encoding", len(names), len(wanted))
     missing = sorted(wanted - set(names))
     if not names or (missing and not allow_missing):
         raise ValueError(
             f"{len(missing):,} of the {len(wanted):,} recordings that the items are from are not there, or can't be "
-            f"read: {', '.join(missing[:3])}{', ...' if len(missing) > 3 else ''}; name their folder with --data"
-            + (", or leave their items out with --allow-missing" if names else "")
+            f"read: {', '.join(missing[:3])}{', ...' if len(missing) > 3 else ''}; name their folder with `sources=`; "
+            f"items call a recording NAME (its file's name without the ending), SPEAKER/NAME or SPEAKER_NAME"
+            + (", or leave their items out with `allow_missing=True`" if names else "")
         )
     seconds = tokenizer.features.seconds_per_frame
     results = {}

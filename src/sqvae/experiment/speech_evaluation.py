@@ -10,7 +10,14 @@ from torch.nn.functional import pad
 
 from sqvae.data import Progress
 from sqvae.data.speech import Crops, LogMel, Utterances
-from sqvae.experiment.observation import CodeWatch, Evaluation, annealing_of, codebook_size_of
+from sqvae.experiment.observation import (
+    GAP_BATCHES,
+    CodeWatch,
+    Evaluation,
+    annealing_of,
+    codebook_size_of,
+    mixture_gap,
+)
 from sqvae.metrics import Decibels, ReconstructionTotals
 from sqvae.models import Bound, Objective, Speech, SpeechModel, padded
 from sqvae.networks.speech import CONTEXT, STRIDE
@@ -38,6 +45,7 @@ def evaluate_speech(
     speakers: tuple[str, ...],
     *,
     sampled_bound: bool = False,
+    temperature: float | None = None,
     accelerator: Accelerator | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
@@ -46,6 +54,7 @@ def evaluate_speech(
     Arguments:
         speakers: those that the model knows, in order.
         sampled_bound: take the bound at codes drawn from the posterior, which costs as much again.
+        temperature: that of training, to compare single codes with the mixtures that it decodes, on a few batches.
         accelerator: the processes that share the work, if there are several.
         progress: called with what is being done, how many utterances are done and how many there are.
     """
@@ -82,9 +91,19 @@ def evaluate_speech(
     reconstruction = model.likelihood.loss_of_set(measures.pop("reconstruction_loss"), measures["mse"], dimensions)
     if sampled_bound:
         measures |= _sampled_bound(model, utterances, batches, speakers, device)
+    if temperature is not None:
+        some = (_speech(utterances, indices, speakers, device) for indices in batches[:GAP_BATCHES])
+        measures |= mixture_gap(
+            model,
+            some,
+            temperature,
+            lambda: Decibels(model.scale),
+            lambda comparison, x, objective: comparison.add(*_own_frames(model, x, objective)),
+        )
     measures["loss_per_dimension"] = (reconstruction + measures.pop("latent_loss")) / dimensions
     measures |= _rates(measures, features, left_out=len(utterances) - len(known))
-    return Evaluation(measures, tuple(int(n) for n in totals.counts), *_shown(model, utterances, known, speakers))
+    shown = _shown(model, utterances, known, speakers, features)
+    return Evaluation(measures, tuple(int(n) for n in totals.counts), *shown)
 
 
 def _known(utterances: Utterances, speakers: tuple[str, ...]) -> list[int]:
@@ -93,7 +112,7 @@ def _known(utterances: Utterances, speakers: tuple[str, ...]) -> list[int]:
         strangers = sorted(set(utterances.speakers))
         raise ValueError(
             f"the model knows none of the speakers of these utterances ({', '.join(strangers[:3])}...), and needs a "
-            f"voice to speak with: encode them, and decode with --speaker. It knows {', '.join(speakers[:10])}"
+            f"voice to speak with: encode them, and decode with `speakers=NAME`. It knows {', '.join(speakers[:10])}"
         )
     return known
 
@@ -156,7 +175,7 @@ def _rates(measures: Mapping[str, float], features: LogMel, *, left_out: int) ->
 
 
 def _shown(
-    model: SpeechModel, utterances: Utterances, known: list[int], speakers: tuple[str, ...]
+    model: SpeechModel, utterances: Utterances, known: list[int], speakers: tuple[str, ...], features: LogMel
 ) -> tuple[Tensor, Tensor]:  # (n, 3, mels, frames), in [0, 1]
     """The beginnings of some utterances, and what became of them, as pictures: time to the right, pitch upwards."""
     number = min(SHOWN, len(known))
@@ -166,11 +185,16 @@ def _shown(
     assert x.lengths is not None
     inside = (torch.arange(made.shape[1], device=made.device) < x.lengths.unsqueeze(1)).unsqueeze(-1)
     real = x.frames[:, CONTEXT:-CONTEXT]
-    loudest = real[inside.expand_as(real)].max()
+    loudest = white_level(real[inside.expand_as(real)], features)
     return (
         spectrogram_pictures(real.where(inside, -torch.inf), loudest),
         spectrogram_pictures(made.where(inside, -torch.inf), loudest),
     )
+
+
+def white_level(frames: Tensor, features: LogMel) -> Tensor:  # (..., mels) -> ()
+    """The dB that are white in pictures of frames: the loudest, but so many that the features' silence is black."""
+    return frames.max().clamp_min(features.floor + QUIETEST)
 
 
 def spectrogram_pictures(
@@ -194,14 +218,23 @@ class SpeechTask:
         validation: the utterances it is judged on.
         features: what their frames are.
         speakers: those that the model knows, in order.
+        quantizer: the name of the model's.
     """
 
-    def __init__(self, model: SpeechModel, validation: Utterances, features: LogMel, speakers: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        model: SpeechModel,
+        validation: Utterances,
+        features: LogMel,
+        speakers: tuple[str, ...],
+        *,
+        quantizer: str = "",
+    ) -> None:
         self.model = model
         self.validation = validation
         self.features = features
         self.speakers = speakers
-        self.watch = CodeWatch("validation utterances", model.quantizer)
+        self.watch = CodeWatch("validation utterances", quantizer)
 
     def prepare(self, examples: Crops, device: torch.device) -> Speech:
         """Crops as the model takes them."""
@@ -222,7 +255,14 @@ class SpeechTask:
         """Remember it again."""
         self.watch.restore(state)
 
-    def validate(self, model: nn.Module, accelerator: Accelerator) -> Validation:
+    def validate(self, model: nn.Module, accelerator: Accelerator, temperature: float) -> Validation:
         """All validation utterances, and a word where codes die."""
-        evaluation = evaluate_speech(self.model, self.validation, self.features, self.speakers, accelerator=accelerator)
-        return evaluation.as_validation(tuple(self.watch.warnings(evaluation)))
+        evaluation = evaluate_speech(
+            self.model,
+            self.validation,
+            self.features,
+            self.speakers,
+            temperature=temperature,
+            accelerator=accelerator,
+        )
+        return evaluation.as_validation(tuple(self.watch.warnings(evaluation)), len(self.validation))

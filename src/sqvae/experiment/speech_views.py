@@ -5,13 +5,15 @@ from torch import Tensor
 
 from sqvae.experiment.generation import Generator
 from sqvae.experiment.observation import codebook_size_of
-from sqvae.experiment.speech_evaluation import spectrogram_pictures
+from sqvae.experiment.speech_evaluation import spectrogram_pictures, white_level
 from sqvae.experiment.speech_tokenizer import SpeechTokenizer
-from sqvae.experiment.views import Seen, cost_of_codes, error_in_words, signed_difference, to_bytes
+from sqvae.experiment.views import DifferenceKey, Seen, cost_of_codes, error_in_words, signed_difference, to_bytes
 from sqvae.metrics import Decibels
 
 FULL_DB = 30.0
 """The difference in dB that is shown in full colour."""
+
+LOUDNESS = DifferenceKey("softer", "louder", f"{FULL_DB:g} dB", "of a sound that spans some 60 dB")
 
 HELD = 5
 """How many codes of one kind are spoken, to hear one alone: the recurrent decoder needs a few to settle."""
@@ -43,21 +45,23 @@ def see_speech(
     comparison = Decibels(scale)
     comparison.add(frames / scale, made / scale)
     bits, by = cost_of_codes(codes, codebook_size_of(tokenizer.model), prior)
+    white = white_level(frames, tokenizer.features)
     return Seen(
-        spectrogram(frames, frames.max()),
-        spectrogram(made, frames.max()),
+        spectrogram(frames, white),
+        spectrogram(made, white),
         signed_difference((made - frames).mT.flip(0), FULL_DB),
         codes,
         bits,
         by,
         error_in_words(comparison.measures()),
+        LOUDNESS,
     )
 
 
 def see_units(tokenizer: SpeechTokenizer, codes: Tensor, speaker: str | None = None) -> Tensor:  # (n,) -> (3, H, W)
     """What a sequence of codes sounds like in a speaker's voice, as a spectrogram to look at, uint8."""
     frames = tokenizer.decode([codes], speaker or tokenizer.speakers[0])[0]
-    return spectrogram(frames, frames.max())
+    return spectrogram(frames, white_level(frames, tokenizer.features))
 
 
 def spoken_alone(
@@ -66,7 +70,7 @@ def spoken_alone(
     """What the decoder speaks where one code is held for a while, as spectrograms on one scale of loudness."""
     held = [code.expand(HELD) for code in codes]
     spoken = tokenizer.decode(held, speaker or tokenizer.speakers[0])
-    loudest = torch.stack([frames.max() for frames in spoken]).max()
+    loudest = white_level(torch.stack([frames.max() for frames in spoken]), tokenizer.features)
     return torch.stack([spectrogram(frames, loudest) for frames in spoken])
 
 

@@ -39,7 +39,7 @@ class Seen:
     """Likewise."""
     difference: Tensor = field(repr=False)
     """Likewise: white where nothing changed, red where it came out brighter or louder, blue where darker; of label
-    maps, full colours where a label is wrong."""
+    maps, magenta where a label is wrong."""
     codes: Tensor = field(repr=False)
     """(h, w); of speech (n,). Where the latent is continuous, its mean."""
     bits: float
@@ -49,6 +49,42 @@ class Seen:
     are none."""
     error: str
     """How far the reconstruction is off, in words."""
+    key: "DifferenceKey | None" = None
+    """How to read the difference's colours; None of label maps."""
+    classes: tuple[tuple[str, str], ...] = ()
+    """Of label maps, the names and colours of the classes that occur, the most frequent first."""
+
+
+class DifferenceKey(NamedTuple):
+    """How to read a picture of signed differences."""
+
+    less: str
+    """What blue is,"""
+    more: str
+    """and red."""
+    full: str
+    """The difference that is shown in full colour, with its unit."""
+    scale: str
+    """What that is to be compared with."""
+
+    @property
+    def colours(self) -> tuple[str, str, str]:
+        """As #rrggbb: of full differences below, of none, and of full ones above."""
+        low, high = (
+            "#{:02x}{:02x}{:02x}".format(*(round(255 * part) for part in one)) for one in (_TOO_LOW, _TOO_HIGH)
+        )
+        return low, "#ffffff", high
+
+    @property
+    def sentence(self) -> str:
+        """The same in words."""
+        return (
+            f"In the difference, white is equal, red came out {self.more} than it was, and blue {self.less}; full "
+            f"colour is a difference of {self.full} or more, {self.scale}."
+        )
+
+
+BRIGHTNESS = DifferenceKey("darker", "brighter", f"{FULL:g}", "where black is 0 and white is 1")
 
 
 def see(tokenizer: Tokenizer, example: Tensor, prior: Generator | None = None, *, codes: Tensor | None = None) -> Seen:
@@ -71,7 +107,17 @@ def see(tokenizer: Tokenizer, example: Tensor, prior: Generator | None = None, *
     difference = signed_difference((reconstruction - original).mean(0), FULL) if wrong is None else to_bytes(wrong[0])
     bits, by = cost_of_codes(codes[0], codebook_size_of(tokenizer.model), prior)
     error = error_in_words(comparison.measures())
-    return Seen(to_bytes(original), to_bytes(reconstruction), difference, codes[0].cpu(), bits, by, error)
+    return Seen(
+        to_bytes(original),
+        to_bytes(reconstruction),
+        difference,
+        codes[0].cpu(),
+        bits,
+        by,
+        error,
+        BRIGHTNESS if wrong is None else None,
+        medium.classes_in(x, made),
+    )
 
 
 def see_codes(tokenizer: Tokenizer, codes: Tensor) -> Tensor:  # (h, w) -> uint8 (3, H, W)
@@ -148,7 +194,7 @@ def recorded_use(folder: RunFolder) -> tuple[Tensor | None, str]:  # -> (K,)
     if not validated:
         return None, ""
     best = validated[-1]
-    return torch.tensor(best["counts"]), f"validation, as recorded after epoch {best['epoch']}"
+    return torch.tensor(best["counts"]), f"validation, as recorded after epoch {best['epoch']}, the best checkpoint"
 
 
 def use_of(run_folder: str | Path) -> Tensor | None:  # -> (K,)
@@ -164,43 +210,79 @@ class Curve(NamedTuple):
     values: list[float]
     sentence: str
     """How to read it."""
+    unit: str = ""
+    """What its values are counted in."""
+    limit: tuple[float, str] | None = None
+    """The most that there can be, and what that means."""
 
 
 _STEP, _VALIDATION = "step", "validation"
+
+MSE_UNIT = "squared difference, values in [0, 1]"
 
 _CURVES = (
     (
         _STEP,
         "variance",
         "variance of the quantization",
-        "It falls as training goes on: the choice of codes anneals itself, from nearly random to nearly certain.",
+        "variance of one dimension",
+        "It should fall as training goes on: then the choice of codes anneals itself, from nearly random to nearly "
+        "certain. {course}",
     ),
     (
         _STEP,
         "concentration",
         "concentration of the quantization",
-        "It rises as training goes on: the choice of codes anneals itself, from nearly random to nearly certain.",
+        "concentration, without a unit",
+        "It should rise as training goes on: then the choice of codes anneals itself, from nearly random to nearly "
+        "certain. {course}",
     ),
     (
         _STEP,
         "entropy_per_position",
         "entropy of a position, in nats",
+        "nats",
         "How undecided the choice of one code is: {blind:.2f} would be blind choice among {size:,}, 0 is certainty.",
     ),
-    (_STEP, "mse", "error in training", "The mean squared error of training batches, whose codes are drawn."),
-    (_STEP, "mse_db", "error in training", "The mean squared error of training batches, in dB², with drawn codes."),
-    (_STEP, "pixel_error", "error in training", "The share of wrong pixels in training batches, with drawn codes."),
-    (_VALIDATION, "mse", "error on held-out data", "The mean squared error with the likeliest codes: lower is better."),
-    (_VALIDATION, "mse_db", "error on held-out data", "The mean squared error in dB²: lower is better."),
-    (_VALIDATION, "pixel_error", "error on held-out data", "The share of wrong pixels: lower is better."),
+    (_STEP, "mse", "error in training", MSE_UNIT, "The mean squared error of training batches, whose codes are drawn."),
+    (
+        _STEP,
+        "mse_db",
+        "error in training",
+        "dB²",
+        "The mean squared error of training batches, in dB², with drawn codes.",
+    ),
+    (
+        _STEP,
+        "pixel_error",
+        "error in training",
+        "share of all pixels",
+        "The share of wrong pixels in training batches, with drawn codes.",
+    ),
+    (
+        _VALIDATION,
+        "mse",
+        "error on held-out data",
+        MSE_UNIT,
+        "The mean squared error with the likeliest codes: lower is better.",
+    ),
+    (_VALIDATION, "mse_db", "error on held-out data", "dB²", "The mean squared error in dB²: lower is better."),
+    (
+        _VALIDATION,
+        "pixel_error",
+        "error on held-out data",
+        "share of all pixels",
+        "The share of wrong pixels: lower is better.",
+    ),
     (
         _VALIDATION,
         "perplexity",
         "perplexity of the codes",
+        "codes",
         "How many codes are in use, as if all those were used equally: {size:,} is the most there can be.",
     ),
 )
-"""Which records hold a quantity, its name there, its name for people, and how to read it."""
+"""Which records hold a quantity, its name there, its name for people, its unit, and how to read it."""
 
 _LATENT_VARIANCE = (
     "variance of the latent",
@@ -218,7 +300,7 @@ def training_views(records: Sequence[Mapping[str, Any]], codebook_size: int) -> 
     """
     shown_error = _error_recorded(records)
     curves = []
-    for kind, key, name, sentence in _CURVES:
+    for kind, key, name, unit, sentence in _CURVES:
         points = [(record["step"], record[key]) for record in records if record["kind"] == kind and key in record]
         left_out = name.startswith("error") and key != shown_error
         if not points or left_out or (key == "entropy_per_position" and not any(value for _, value in points)):
@@ -227,8 +309,22 @@ def training_views(records: Sequence[Mapping[str, Any]], codebook_size: int) -> 
             name, sentence = _LATENT_VARIANCE if key == "variance" else (name, sentence.replace("codes", "latents"))
         blind = math.log(codebook_size) if codebook_size else 0.0
         steps, values = (list(column) for column in zip(*points, strict=True))
-        curves.append(Curve(name, steps, values, sentence.format(blind=blind, size=codebook_size)))
+        limit = {"entropy_per_position": (blind, "blind choice"), "perplexity": (codebook_size, "all codes")}.get(key)
+        course = _course(values, falls=key == "variance")
+        told = sentence.format(blind=blind, size=codebook_size, course=course).strip()
+        curves.append(Curve(name, steps, values, told, unit, limit if codebook_size > 1 else None))
     return curves
+
+
+def _course(values: Sequence[float], *, falls: bool) -> str:
+    """From where to where a quantity went that tells of annealing, and whether that is the right way."""
+    first, last = values[0], values[-1]
+    if len(values) < 2:
+        return ""
+    if first == last:
+        return f"Here it stays at {last:.3g}."
+    went = f"Here it went from {first:.3g} to {last:.3g}"
+    return f"{went}." if (last < first) == falls else f"{went}: it has not annealed yet."
 
 
 def _error_recorded(records: Sequence[Mapping[str, Any]]) -> str:

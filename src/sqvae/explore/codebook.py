@@ -7,6 +7,7 @@ from sqvae.distributions import perplexity
 from sqvae.explore.drawings import tile
 from sqvae.explore.explorer import Explorer
 from sqvae.explore.parts import Chosen, box, button, card, complained, heading, markup, text
+from sqvae.metrics.meanings import CODES
 from sqvae.reports.charts import Dot, scatter
 from sqvae.reports.codebook import counted, percent
 from sqvae.reports.run_codebook import use_chart
@@ -45,6 +46,7 @@ class Codebook:
                 text("Nothing is recorded: the run has no log of a validation, and its data is not at hand.", "quiet")
                 return
             text(f"{use_in_words(counts)} Counted on {self.explorer.counted_on}.", "small")
+            text(CODES, "small quiet")
             markup(use_chart(counts.numpy()))
 
     def _places(self) -> None:

@@ -16,6 +16,7 @@ from sqvae.experiment import (
     Pretrained,
     code_colours,
     code_positions,
+    findings_of,
     nearest_codes,
     recorded_use,
     training_views,
@@ -53,6 +54,8 @@ class Explorer:
     """Of each code, as pages write it."""
     positions: Tensor
     """(K, 2), in [0, 1]."""
+    warnings: tuple[str, ...] = ()
+    """What is wrong with the model now; they are shown at the top of the page."""
     _tiles: dict[int, str] = field(default_factory=dict)
     _worker: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "model"))
     """One thread that runs the model, so that tabs wait for each other rather than share memory and processors."""
@@ -139,6 +142,7 @@ def explorer_of(
         curves=training_views(read_records(folder.log), tokenizer.codebook_size),
         colours=[hexadecimal(colour) for colour in code_colours(tokenizer).numpy()],
         positions=code_positions(tokenizer),
+        warnings=findings_of(folder, tokenizer.experiment) or (),
     )
 
 

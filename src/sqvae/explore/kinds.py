@@ -1,12 +1,13 @@
 """What differs between pictures and speech on the page."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from io import BytesIO
 from typing import Any, NamedTuple
 
-import soundfile
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from sqvae.experiment import (
@@ -25,10 +26,7 @@ from sqvae.experiment import (
 )
 from sqvae.explore.uploads import LONGEST, picture_from, sound_from
 from sqvae.networks.speech import STRIDE
-from sqvae.reports.page import address_of
-
-ROW = 25
-"""Codes of speech in a row of the map: half a second."""
+from sqvae.reports.sound import as_flac
 
 DRAWN_SECONDS = 2
 """Of speech that is made up."""
@@ -46,6 +44,10 @@ class Example:
     """Of speech: whose voice to speak with."""
     note: str = ""
     """What was done to it."""
+    recorded: Callable[[], NDArray[np.float32]] | None = field(default=None, repr=False)
+    """Of speech: gives the recording itself, (samples,), at the rate of the features;"""
+    samples: int | None = None
+    """how many these are."""
 
 
 class Box(NamedTuple):
@@ -102,6 +104,10 @@ class Kind(ABC):
     def box(self, codes: Tensor, place: int) -> Box:
         """The part of the example that a code stands for."""
 
+    def seconds(self, frames: int) -> float | None:
+        """How long an example of so many frames is; None of pictures."""
+        return None
+
     @abstractmethod
     def place_name(self, codes: Tensor, place: int) -> str:
         """Where a code stands, in words."""
@@ -128,7 +134,8 @@ class PictureKind(Kind):
         self.noun = tokenizer.medium.noun
 
     def read(self, content: bytes, name: str) -> Example:
-        return Example(picture_from(content, self.tokenizer.preprocessing), name)
+        picture, changes = picture_from(content, self.tokenizer.preprocessing)
+        return Example(picture, name, note=changes)
 
     def held_out(self, examples: Any, index: int) -> Example:
         return Example(examples.take([index])[0], f"held-out {self.noun} {index + 1:,} of {len(examples):,}")
@@ -185,17 +192,22 @@ class SpeechKind(Kind):
         self.voices = tokenizer.speakers
 
     def read(self, content: bytes, name: str) -> Example:
-        frames, longer = sound_from(content, self.tokenizer.features)
-        return Example(frames, name, note=f"the first {LONGEST} seconds of it" if longer else "")
+        frames, samples, longer = sound_from(content, self.tokenizer.features)
+        note = f"the first {LONGEST} seconds of it" if longer else ""
+        return Example(frames, name, note=note, recorded=lambda: samples, samples=len(samples))
 
     def held_out(self, examples: Any, index: int) -> Example:
-        frames, most = examples.frames(index), round(LONGEST / self.tokenizer.features.seconds_per_frame)
+        features = self.tokenizer.features
+        frames, most = examples.frames(index), round(LONGEST / features.seconds_per_frame)
         voice = examples.speakers[index]
+        samples = int(examples.samples[index]) if len(frames) <= most else (most - 1) * features.shift
         return Example(
             frames[:most],
             f"held-out utterance {index + 1:,} of {len(examples):,}, by {voice}",
             voice if voice in self.voices else None,
             f"the first {LONGEST} seconds of it" if len(frames) > most else "",
+            lambda: examples.sound(index, features.rate, samples),
+            samples,
         )
 
     def see(self, example: Example, codes: Tensor | None = None) -> Seen:
@@ -207,19 +219,30 @@ class SpeechKind(Kind):
     def alone(self, codes: Tensor) -> Tensor:
         return spoken_alone(self.tokenizer, codes)
 
-    def sound(self, example: Example, codes: Tensor) -> str:
-        """An address that holds what codes sound like."""
+    def sound(self, example: Example, codes: Tensor) -> bytes:
+        """What codes sound like, as FLAC."""
         frames = self.tokenizer.decode([codes], example.voice or self.voices[0], [len(example.data)])[0]
-        samples = self.tokenizer.sound(frames).clamp(-1, 1).numpy()
-        file = BytesIO()
-        soundfile.write(file, samples, self.tokenizer.features.rate, format="WAV", subtype="PCM_16")
-        return address_of(file.getvalue(), "audio/wav")
+        return as_flac(
+            self.tokenizer.sound(frames, samples=example.samples).cpu().numpy(), self.tokenizer.features.rate
+        )
+
+    def original(self, example: Example) -> bytes | None:
+        """What was recorded, as FLAC; None where it can't be had."""
+        if example.recorded is None:
+            return None
+        try:
+            return as_flac(example.recorded(), self.tokenizer.features.rate)
+        except (OSError, ValueError):  # its file may have gone since
+            return None
 
     def columns(self, codes: Tensor) -> int:
-        return min(ROW, len(codes))
+        return len(codes)
 
     def box(self, codes: Tensor, place: int) -> Box:
         return Box(STRIDE * place, 0, STRIDE, self.tokenizer.features.mels)
+
+    def seconds(self, frames: int) -> float:
+        return frames * self.tokenizer.features.seconds_per_frame
 
     def place_name(self, codes: Tensor, place: int) -> str:
         return f"at {place / self.tokenizer.codes_per_second:.2f} s"

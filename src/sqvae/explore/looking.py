@@ -4,11 +4,14 @@ import torch
 from nicegui import ui
 from torch import Tensor
 
-from sqvae.explore.drawings import address, code_map, picture, tile
+from sqvae.experiment import Seen
+from sqvae.explore.drawings import address, code_map, picture, seconds_below, tile
 from sqvae.explore.kinds import Example, SpeechKind
 from sqvae.explore.parts import Chosen, box, button, caption, complained, drop_zone, figure, heading, markup, text
 from sqvae.explore.session import Session
-from sqvae.reports.page import words
+from sqvae.metrics.meanings import WRONG_LABELS
+from sqvae.reports.grid import MOST_CLASSES
+from sqvae.reports.page import difference_key, player, swatches, words
 
 NEAREST = 8
 """Codes that are offered in place of one."""
@@ -38,15 +41,17 @@ class Looking:
                 text(f"No held-out {kind.noun}s are shown: {self.explorer.missing}", "quiet small")
             with box("card stack") as self._shown:
                 self.name = text(kinds="small quiet")
-                with box("figures" + (" wide" if kind.wide else "")):
+                with box("figures" + (" wide" if kind.wide else "")) as self._figures:
                     self.original, _ = figure("Original")
                     self.reconstruction, self.remade = figure("Reconstruction")
                     self.difference, self.error = figure("Difference")
                     with box("mapped", "figure"):
                         self._map()
-                self.heard = markup()
+                self.classes = markup()
+                self.heard = markup(kinds="sounds")
                 self.heard.set_visibility(False)
                 self.cost = text(kinds="small").props("aria-live=polite")
+                self.apart = text(kinds="small quiet")
             with box("details") as self._details:
                 self._chosen_code()
                 self._replacement()
@@ -65,7 +70,9 @@ class Looking:
         self.map = markup(kinds="map").props('tabindex=0 role=grid aria-label="Map of codes: arrow keys and Enter"')
         self.map.on("click", self._point, js_handler="(event) => explore.point(event, emit)")
         self.map.on("keydown", self._point, js_handler="(event) => explore.press(event, emit)")
-        markup(caption("Codes", "Click, or arrow keys and Enter."), tag="figcaption")
+        self.seconds = markup()
+        note = "One code a cell, below its own part of the sound. " if self.explorer.kind.wide else ""
+        markup(caption("Codes", f"{note}Click, or arrow keys and Enter."), tag="figcaption")
 
     def _chosen_code(self) -> None:
         with box("card", "section"):
@@ -153,12 +160,16 @@ class Looking:
             return
         ui.notify("making sound of the codes...", position="top")
         example, codes = self.session.example, self.session.codes
+        original = await self.explorer.work(kind.original, example)
         sound = await self.explorer.work(kind.sound, example, codes)
         if self.session.example is not example or self.session.codes is not codes:
             return  # what it is the sound of was changed meanwhile
         self._of_sound = example, codes
         self.heard.set_visibility(True)
-        self.heard.set_content(f'<audio controls autoplay src="{sound}" aria-label="The codes as sound"></audio>')
+        voice = example.voice or kind.voices[0]
+        first = "" if original is None else player(original, "Original, as recorded")
+        made = player(sound, f"Reconstruction from the codes, {_changed(self.session.changes)}, in the voice {voice}")
+        self.heard.set_content(first + made)
 
     async def refresh(self) -> None:
         """Show what the session holds."""
@@ -184,11 +195,32 @@ class Looking:
             place.set_content(picture(shown, words_for, framed, wide=kind.wide))
         self.name.set_text(example.name + (f" ({example.note})" if example.note else ""))
         self.remade.set_content(caption("Reconstruction", _changed(session.changes)))
-        self.error.set_content(caption("Difference", seen.error))
+        self.error.set_content(caption("Difference", seen.error) + _key(seen))
+        self.classes.set_visibility(bool(seen.classes))
+        self.classes.set_content(swatches(seen.classes, MOST_CLASSES))
         names = [kind.place_name(seen.codes, place) for place in range(seen.codes.numel())]
         columns = kind.columns(seen.codes)
-        self.map.set_content(code_map(seen.codes, own, columns, self.explorer.colours, names, selected))
+        boxes = [kind.box(seen.codes, place) for place in range(seen.codes.numel())]
+        height, width = seen.original.shape[1:]
+        self.map.set_content(
+            code_map(
+                seen.codes,
+                own,
+                columns,
+                boxes,
+                (width, height),
+                self.explorer.colours,
+                names,
+                selected,
+                wide=kind.wide,
+            )
+        )
+        seconds = kind.seconds(width)
+        if seconds is not None:
+            self.seconds.set_content(seconds_below(seconds))
+            self._figures.style(f"--codes: {columns}")
         self.cost.set_text(session.cost())
+        self.apart.set_text(session.cost_apart())
         if kind.voices:
             self.voice.set_value(example.voice or kind.voices[0])
         self.undo.set_enabled(session.can_undo)
@@ -222,6 +254,13 @@ class Looking:
         for place, (other, distance) in zip(self.near, nearest, strict=True):
             shown = tile(drawn[other], f"Put code {other} here, distance {distance:.3g}")
             place.set_content(f"{shown}{other}<span>{distance:.3g}</span>")
+
+
+def _key(seen: Seen) -> str:
+    """How to read the colours of a difference."""
+    if seen.key is None:
+        return f"<br>{WRONG_LABELS.capitalize()}."
+    return difference_key(seen.key.colours, seen.key.less, seen.key.more, seen.key.full)
 
 
 def _changed(number: int) -> str:

@@ -100,4 +100,5 @@ class Making:
         self.between.set_content(
             "".join(picture(one, f"Step {place} of {STEPS}") for place, one in enumerate(shown, 1))
         )
-        self.said.set_text(f"From {start.name} to {end.name}, in {STEPS} steps.")
+        first, second = (one.name + (f" ({one.note})" if one.note else "") for one in (start, end))
+        self.said.set_text(f"From {first} to {second}, in {STEPS} steps.")

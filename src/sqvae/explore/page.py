@@ -14,8 +14,8 @@ from sqvae.explore.looking import Looking
 from sqvae.explore.making import Making
 from sqvae.explore.parts import box, card, markup, text
 from sqvae.explore.session import Session
-from sqvae.reports.charts import line_chart
-from sqvae.reports.page import words
+from sqvae.reports.page import warned, words
+from sqvae.reports.run_page import Drawn
 
 LONGEST_NAME = 120
 """Letters of a file's name that are shown."""
@@ -41,6 +41,7 @@ class Tab:
         with box("", "header"):
             markup(f"<h1>{words(self.explorer.run.resolve().name or str(self.explorer.run))}</h1>")
             text(self.explorer.described(), "quiet")
+            markup(warned(self.explorer.warnings))
         with ui.tabs().props("no-caps align=left inline-label active-color=primary outside-arrows") as tabs:
             look, codes = ui.tab("look", label="Look"), ui.tab("codes", label="Codes")
             training, make = ui.tab("training", label="Training"), ui.tab("make", label="Make")
@@ -65,7 +66,7 @@ class Tab:
         with box("columns"):
             for curve in curves:
                 with card(curve.name[0].upper() + curve.name[1:]):
-                    markup(line_chart(curve.name, curve.steps, curve.values))
+                    markup(Drawn(*curve).chart())
                     text(curve.sentence, "quiet small")
 
     async def _turned(self, event: ValueChangeEventArguments[Any]) -> None:

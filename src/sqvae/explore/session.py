@@ -1,6 +1,7 @@
 """What one tab of the page looks at: an example, its codes, and the changes that were made to them."""
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 from torch import Tensor
@@ -8,6 +9,7 @@ from torch import Tensor
 from sqvae.experiment.views import BY_PRIOR, Seen
 from sqvae.explore.explorer import Explorer
 from sqvae.explore.kinds import Example
+from sqvae.metrics.meanings import bits_apart
 
 REMEMBERED = 200
 """Changes that can be undone."""
@@ -128,15 +130,21 @@ class Session:
         assert self.looked is not None
         seen = self.looked.seen
         number, size, bits = seen.codes.numel(), self.explorer.size, seen.bits
-        alike = number * math.log2(size)
+        uniform = number * math.log2(size)
         rate = self.explorer.kind.rate(bits, seen.codes)
         if seen.bits_by == BY_PRIOR:
-            return f"{number:,} codes: {bits:,.0f} bits by the prior, {rate} ({alike:,.0f} if all were alike)"
+            without = f"{uniform:,.0f} if all codes were equally likely"
+            return f"{number:,} codes: {bits:,.0f} bits by the prior, {rate} ({without})"
         return f"{number:,} codes of log2({size:,}) = {math.log2(size):.3g} bits: {bits:,.0f} bits, {rate}"
+
+    def cost_apart(self) -> str:
+        """Why that is not what a file takes."""
+        likely = "the prior" if self.explorer.prior is not None else "how often each is used"
+        return "" if self.explorer.size < 2 else bits_apart(self.explorer.size, likely)
 
     def spoken(self, voice: str) -> None:
         """Of speech: hear the same codes in another voice."""
         if self.looked is not None:
             before, seen, own = self.looked
-            example = Example(before.data, before.name, voice, before.note)
+            example = replace(before, voice=voice)
             self.looked = Looked(example, self.explorer.kind.see(example, seen.codes), own)

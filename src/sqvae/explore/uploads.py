@@ -4,14 +4,17 @@ What a file is, its content says. Its name is shown to the person who chose it, 
 """
 
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
 from sqvae.data import Preprocessing
-from sqvae.data.decoding import decode, open_picture
+from sqvae.data.decoding import decode, open_picture, part_taken, read_header
+from sqvae.data.preprocessing import Header
 from sqvae.data.speech import LogMel, audio_blocks
 
 MOST_PIXELS = 32_000_000
@@ -31,8 +34,8 @@ class RefusedError(ValueError):
     """A file can't be taken, and why."""
 
 
-def picture_from(content: bytes, preprocessing: Preprocessing) -> Tensor:  # -> (C, H, W)
-    """A picture or label map as it would be stored for training."""
+def picture_from(content: bytes, preprocessing: Preprocessing) -> tuple[Tensor, str]:  # -> (C, H, W)
+    """A picture or label map as it would be stored for training, and what was done to it, in words."""
     try:
         with _opened(content) as image:
             width, height = image.size
@@ -40,12 +43,33 @@ def picture_from(content: bytes, preprocessing: Preprocessing) -> Tensor:  # -> 
                 raise RefusedError(
                     f"it has {width:,} x {height:,} pixels, and a picture may have {MOST_PIXELS:,}: make it smaller"
                 )
-            return torch.tensor(decode(image, preprocessing)[0])
+            header = read_header(image)
+            return torch.tensor(decode(image, preprocessing)[0]), changes_in_words(header, preprocessing)
     except RefusedError:
         raise
     except Exception as broken:
         # Damaged files make Pillow raise nearly anything.
         raise RefusedError(str(broken) or type(broken).__name__) from broken
+
+
+def changes_in_words(header: Header, preprocessing: Preprocessing) -> str:
+    """What becomes of a picture before a model sees it; nothing where it is taken as it is."""
+    channels, height, width = preprocessing.shape
+    before, part = (header.width, header.height), part_taken(header, preprocessing)
+    changes = []
+    if part != before:
+        shape = "centre square" if part[0] == part[1] else "centre"
+        changes.append(f"cropped from {_times(before)} to its {shape}, {_times(part)}")
+    if part != (width, height):
+        larger = part[0] < width or part[1] < height
+        changes.append(f"{'enlarged' if larger else 'resized'} to {_times((width, height))}")
+    if channels == 1 and not header.grey and not preprocessing.labels:
+        changes.append("made grey")
+    return ", ".join(changes)
+
+
+def _times(size: tuple[int, int]) -> str:
+    return f"{size[0]}x{size[1]}"
 
 
 def _opened(content: bytes) -> Image.Image:
@@ -58,8 +82,19 @@ def _opened(content: bytes) -> Image.Image:
             raise RefusedError(f"it has far more than {MOST_PIXELS:,} pixels: make it smaller") from bomb
 
 
-def sound_from(content: bytes, features: LogMel) -> tuple[Tensor, bool]:  # -> (T, mels)
-    """The beginning of a recording as frames, and whether there is more of it."""
+class Recorded(NamedTuple):
+    """The beginning of a recording."""
+
+    frames: Tensor
+    """(T, mels), in dB."""
+    samples: NDArray[np.float32]
+    """(n,), at the rate of the features."""
+    longer: bool
+    """Whether there is more of it."""
+
+
+def sound_from(content: bytes, features: LogMel) -> Recorded:
+    """The beginning of a recording."""
     most = LONGEST * features.rate
     blocks, number = [], 0
     try:
@@ -74,4 +109,4 @@ def sound_from(content: bytes, features: LogMel) -> tuple[Tensor, bool]:  # -> (
     if features.frames_of(len(samples)) < FEWEST_FRAMES:
         least = (FEWEST_FRAMES - 1) * features.seconds_per_frame
         raise RefusedError(f"it is too short: {len(samples) / features.rate:.3f} s, and {least:.2f} s are the least")
-    return features(samples), number > most
+    return Recorded(features(samples), samples, number > most)

@@ -10,6 +10,8 @@ class Comparison(ABC):
     """Sums over the batches of a set; what follows from them is of the whole set, whatever its division."""
 
     sums: Tensor
+    error: str
+    """Which of its measures tells best how far off reconstructions are."""
 
     @abstractmethod
     def add(self, x: Tensor, reconstruction: Tensor) -> int:  # (batch, ...), (batch, ...)
@@ -26,6 +28,8 @@ class SquaredErrors(Comparison):
     Arguments:
         unit: what a value is divided by first: 255 brings grey levels to [0, 1].
     """
+
+    error = "mse"
 
     def __init__(self, unit: float = 1.0) -> None:
         self.unit = unit
@@ -55,6 +59,8 @@ class Confusion(Comparison):
         ignore: the label of places of which nothing is known.
         names: of the classes; their numbers where there are none.
     """
+
+    error = "pixel_error"
 
     def __init__(self, classes: int, ignore: int | None = None, names: tuple[str, ...] = ()) -> None:
         self.classes = classes
@@ -95,6 +101,8 @@ class Levels(Comparison):
         levels: how many there are, 0 ... levels - 1.
     """
 
+    error = "mse"
+
     def __init__(self, levels: int) -> None:
         self.levels = levels
         self.sums = torch.zeros(3, dtype=torch.float64)  # squared error, wrong ones, values
@@ -116,6 +124,8 @@ class Decibels(Comparison):
     Arguments:
         scale: (mels,), the dB that a model's unit has in each dimension.
     """
+
+    error = "mse_db"
 
     def __init__(self, scale: Tensor) -> None:
         self.scale = scale.cpu().double()

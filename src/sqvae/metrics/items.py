@@ -52,6 +52,8 @@ def read_items(path: str | Path) -> list[Item]:
 
 
 def _text(path: Path) -> str:
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
     content = path.read_bytes()
     try:
         if content[:2] == b"\x1f\x8b":

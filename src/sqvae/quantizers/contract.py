@@ -131,6 +131,9 @@ class Quantizer(nn.Module, ABC):
     needs_log_variance = False
     """Whether ``forward`` wants a log-variance from the encoder."""
 
+    relaxes = False
+    """Whether what it passes on in training is a relaxed draw, a mixture of codes, rather than one of them."""
+
     def __init__(self, dim: int, *, channel_first: bool = False) -> None:
         super().__init__()
         check_size(dim, "dim")

@@ -34,6 +34,8 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         hard: in training, pass the drawn code itself to the decoder, and the relaxed sample's gradient back.
     """
 
+    relaxes = True
+
     def __init__(
         self,
         codebook_size: int,

@@ -6,6 +6,7 @@ from dataclasses import replace
 from sqvae.experiment import Experiment
 from sqvae.recipes.artefact import Artefact, Results, chosen, plan, report, words
 from sqvae.recipes.categories import camvid, celebamask_hq, gray_celeba, grey_levels, label_maps, mnist_levels
+from sqvae.recipes.choice import Choice, as_told, suitable
 from sqvae.recipes.collection import MOST_SEEDS, collect, collect_all
 from sqvae.recipes.encoder_inputs import ENCODER_INPUTS
 from sqvae.recipes.figure_2 import FIGURE_2
@@ -79,12 +80,15 @@ __all__ = [
     "RECIPES",
     "SCALES",
     "Artefact",
+    "Choice",
     "Results",
     "Scale",
+    "as_told",
     "chosen",
     "collect",
     "collect_all",
     "plan",
     "report",
+    "suitable",
     "words",
 ]

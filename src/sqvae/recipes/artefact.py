@@ -113,7 +113,7 @@ def plan(artefact: Artefact, scale: Scale, seeds: Sequence[int], data: str | Non
     """
     if data is not None and len(artefact.data) > 1:
         raise ConfigurationError(
-            f"it is about {', '.join(artefact.data)}: --data is to name a folder that has a folder for each of them"
+            f"it is about {', '.join(artefact.data)}: `data=` is to name a folder that has a folder for each of them"
         )
     planned = []
     for name in artefact.data:
@@ -185,7 +185,7 @@ def chosen(planned: Sequence[Planned], only: Sequence[str], extra: Sequence[str]
     for word in only:
         if word not in known:
             raise ConfigurationError(
-                f"--only {word}: there is no such row{nearest(word, known)}; there is {', '.join(known)}"
+                f"`only={word}`: there is no such row{nearest(word, known)}; there is {', '.join(known)}"
             )
         wanted.setdefault(known[word], set()).add(word.rpartition("=")[2])
     if "method" not in wanted:

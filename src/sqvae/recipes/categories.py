@@ -13,7 +13,7 @@ def label_maps() -> Experiment:
         data=DataSettings(source="", kind="labels"),
         network=NetworkSettings(blocks=2),
         quantizer=QuantizerSettings("vmf", codebook_size=128),
-        training=Plan(epochs=30, learning_rate=3e-3, schedule="cosine"),
+        training=Plan(epochs=7, learning_rate=3e-3, schedule="cosine", log_every=10),
     )
 
 

@@ -15,6 +15,7 @@ from sqvae.recipes.methods import METHODS
 from sqvae.recipes.scales import Scale
 from sqvae.recipes.vision import mnist
 from sqvae.reports import Claim, Table, mean_and_deviation
+from sqvae.reports.plotting import fit_heights
 
 VARIANCES = ("0.1", "0.25", "0.5", "1", "2", "4")
 """At which the quantization's variance is fixed, for comparison. The paper's text names one of them alone:"""
@@ -92,7 +93,8 @@ def _draw_dynamics(axes: Axes, records: Sequence[Record]) -> None:
             scale = first or curves[name][0]
             axes.plot(epochs_of(record), [value / scale for value in curves[name]], style, color=colour, label=label)
         axes.legend(fontsize="small")
-    axes.set(title="(a) variances, relative to the start", xlabel="epoch", yscale="log")
+        fit_heights(axes)
+    axes.set(title="(a) variances, relative to the start", xlabel="epoch", ylabel="multiple of the first value")
 
 
 def _draw_entropy(axes: Axes, trained: Sequence[Record], fixed: Mapping[str, Record]) -> None:
@@ -103,9 +105,9 @@ def _draw_entropy(axes: Axes, trained: Sequence[Record], fixed: Mapping[str, Rec
         colour = shades(0.35 + 0.65 * number / max(1, len(fixed) - 1))
         label = rf"$\sigma_q^2 = {variance}$"
         axes.plot(epochs_of(record), record.training["entropy_per_position"], "--", color=colour, label=label)
-    axes.set(title="(b) entropy of a position's code, in nats", xlabel="epoch")
-    axes.set_ylim(bottom=0)
+    axes.set(title="(b) entropy of a position's code", xlabel="epoch", ylabel="nats")
     if trained or fixed:
+        fit_heights(axes, log=False, floor=True)
         axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
 
 
@@ -117,7 +119,7 @@ def _draw_errors(axes: Axes, trained: Sequence[Record], fixed: Mapping[str, Sequ
         axes.errorbar(places, means, spreads, fmt="--^", color="0.3", capsize=2, label=r"fixed $\sigma_q^2$")
     if trained:
         axes.axhline(_mean(trained, "mse"), color="tab:blue", label=r"trained $\sigma_\varphi^2$")
-    axes.set(title="(c) MSE x 1000, test set", xlabel=r"$\sigma_q^2$", xscale="log")
+    axes.set(title="(c) error on the test set", xlabel=r"$\sigma_q^2$", ylabel="MSE x 1000", xscale="log")
     axes.set_xticks([float(variance) for variance in VARIANCES], VARIANCES)
     axes.minorticks_off()
     if trained or fixed:

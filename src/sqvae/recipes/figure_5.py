@@ -15,6 +15,7 @@ from sqvae.recipes.methods import METHODS
 from sqvae.recipes.scales import SHORT, Scale
 from sqvae.recipes.vision import cifar10, fashion_mnist, mnist
 from sqvae.reports import Claim, Table, mean_and_deviation
+from sqvae.reports.plotting import fit_heights
 
 ROWS = ("sq-vae-1", "vq-vae-ema", "vq-vae-ema-reset", "fixed")
 """The models that the paper compares."""
@@ -134,8 +135,8 @@ def _sweeps(results: Results, sets: Sequence[str], grid: Grid) -> Figure:
             _draw(upper, results, data, axis, "mse", 1000)
             _draw(lower, results, data, axis, "perplexity", 1)
             lower.plot(list(axis.points), [int(tags["k"]) for tags in axis.points.values()], "k+--", label="K")
-            upper.set(title=f"{data} ({axis.fixed})", ylabel="MSE x 1000")
-            lower.set(xlabel=axis.name, ylabel="perplexity")
+            upper.set(title=f"{data} ({axis.fixed})", ylabel="MSE x 1000, test set")
+            lower.set(xlabel=axis.name, ylabel="perplexity, test set, codes")
             for axes in (upper, lower):
                 _plain_logarithms(axes, list(axis.points))
     _legend(figure, [panel for row in panels for panel in row])
@@ -184,7 +185,7 @@ def _legend(figure: Figure, panels: Sequence[Axes]) -> None:
         label: handle for panel in panels for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
     }
     if entries:
-        figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=3, fontsize="small")
+        figure.legend(list(entries.values()), list(entries), loc="outside upper center", ncols=3, fontsize="small")
 
 
 def _curves(results: Results, sets: Sequence[str], grid: Grid) -> Figure:
@@ -200,9 +201,11 @@ def _curves(results: Results, sets: Sequence[str], grid: Grid) -> Figure:
                 errors = [1000 * value for value in curves["mse"]]
                 upper.plot(curves["epoch"], errors, color=style.colour, label=style.label)
                 lower.plot(curves["epoch"], curves["perplexity"], color=style.colour)
-        upper.set(title=f"{data} (K = {middle['k']}, d_b = {middle['d']})", ylabel="MSE x 1000")
-        lower.set(xlabel="epoch", ylabel="perplexity")
+        upper.set(title=f"{data} (K = {middle['k']}, d_b = {middle['d']})", ylabel="MSE x 1000, validation")
+        lower.set(xlabel="epoch", ylabel="perplexity, validation, codes")
         lower.axhline(grid.size[data], color="black", linestyle="--")
+        fit_heights(upper)
+        fit_heights(lower, log=False, floor=True)
     _legend(figure, list(panels[0]))
     return figure
 

@@ -53,7 +53,7 @@ def _content(results: Results) -> Content:
     caption = "Some digits of the test set, and samples of each model with its prior."
     return Content(
         tables=[
-            Table("Bits per code of the test set", ["model", "prior", "histogram", "all alike"], costs),
+            Table("Bits per code of the test set", ["model", "prior", "histogram", "all equally likely"], costs),
             Table(f"Distances (fd-{FEATURES}) from real digits", ["model", *SAMPLES], distances),
         ],
         drawings={"": (side_by_side(second, present), caption)},

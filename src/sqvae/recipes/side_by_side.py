@@ -1,13 +1,19 @@
 """What each model makes of the same pictures, in rows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+import torch
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from torch import Tensor
 from torch.nn.functional import pad
 
-from sqvae.experiment import load_pictures
+from sqvae.experiment import Experiment, Record, load_pictures, medium_of
+from sqvae.experiment.media import UNKNOWN
+from sqvae.experiment.settings import from_json
 from sqvae.recipes.artefact import Results
 from sqvae.recipes.methods import METHODS
+from sqvae.reports.grid import MOST_CLASSES, Class
 
 SHOWN = 10
 """So many pictures."""
@@ -38,4 +44,29 @@ def side_by_side(results: Results, methods: Sequence[str], **tags: str) -> Figur
         axes.axis("off")
         beside.axis("off")
         beside.text(1, 0.5, label, ha="right", va="center", fontsize=9)
+    first = results.where(method=methods[0], **tags)[0]
+    classes = _classes_in(first, strips.values())
+    if classes:
+        swatches = [Patch(facecolor=colour, edgecolor="0.4", label=name) for name, colour in classes[:MOST_CLASSES]]
+        figure.legend(handles=swatches, loc="outside upper center", ncols=min(8, len(swatches)), fontsize="small")
     return figure
+
+
+def _classes_in(record: Record, pictures: Iterable[Tensor]) -> list[Class]:
+    """Of label maps: the classes whose colours occur in pictures, uint8 (n, H, W, 3).
+
+    None where there are other colours, too: a record may be from a time when classes had others.
+    """
+    data = record.experiment["data"]
+    if data["kind"] != "labels":
+        return []
+    medium = medium_of(from_json(Experiment, record.experiment))
+    legend = list(medium.legend())
+    # Older records have black for what is not known.
+    for unknown in (medium.unknown, (UNKNOWN, "#000000")):
+        if unknown is not None and unknown[1] not in {colour for _, colour in legend}:
+            legend.append(unknown)
+    found = torch.cat([strip.reshape(-1, 3) for strip in pictures]).unique(dim=0).tolist()
+    shown = {"#{:02x}{:02x}{:02x}".format(*colour) for colour in found}
+    known = {colour for _, colour in legend}
+    return [(name, colour) for name, colour in legend if colour in shown] if shown <= known else []

@@ -14,6 +14,7 @@ from sqvae.recipes.methods import METHODS
 from sqvae.recipes.scales import SHORT, Scale
 from sqvae.recipes.vision import mnist
 from sqvae.reports import Claim, Table, mean_and_deviation
+from sqvae.reports.plotting import fit_heights
 
 EPOCHS = 10
 
@@ -132,11 +133,13 @@ def _curves(found: Found) -> Figure:
                 errors = [1000 * value for value in curves["mse"]]
                 error.plot(curves["epoch"], errors, color=colour, label=name)
                 use.plot(curves["epoch"], curves["perplexity"], color=colour)
-        error.set(title=METHODS[method].label, yscale="log")
+        error.set(title=METHODS[method].label)
         error.legend(fontsize="x-small")
         use.set(xlabel="epoch")
-    panels[0][0].set(ylabel="MSE x 1000")
-    panels[1][0].set(ylabel="perplexity")
+    panels[0][0].set(ylabel="MSE x 1000 on validation")
+    panels[1][0].set(ylabel="perplexity on validation, codes")
+    for row, floor in zip(panels, (False, True), strict=True):
+        fit_heights(*row, floor=floor)
     return figure
 
 

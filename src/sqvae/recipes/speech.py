@@ -21,7 +21,13 @@ def speech() -> Experiment:
         speech=SpeechSettings(channels=256, segments_per_epoch=250 * BATCH),
         quantizer=QuantizerSettings(codebook_size=512, initial_variance=4.0),
         training=Plan(
-            epochs=20, batch_size=BATCH, learning_rate=2e-3, schedule="cosine", temperature_end=0.75, clip=1.0
+            epochs=7,
+            batch_size=BATCH,
+            learning_rate=2e-3,
+            schedule="cosine",
+            temperature_end=0.75,
+            clip=1.0,
+            log_every=10,
         ),
     )
 

@@ -12,6 +12,7 @@ from sqvae.recipes.methods import METHODS
 from sqvae.recipes.scales import SHORT_HEADS, SHORT_VQ, Budget, Scale
 from sqvae.recipes.speech import BATCH, librispeech, vctk, zerospeech
 from sqvae.reports import Claim, Table, mean_and_deviation
+from sqvae.reports.plotting import fit_heights
 
 BASES = {"vctk": vctk, "zerospeech2019": zerospeech, "librispeech": librispeech}
 LABELS = {"vctk": "VCTK", "zerospeech2019": "ZeroSpeech 2019", "librispeech": "LibriSpeech"}
@@ -200,8 +201,10 @@ def _curves(results: Results, data: str) -> Figure:
     ):
         axes.set(title=title, xlabel="step")
         axes.grid(alpha=0.25)
-    panels[0].set_yscale("log")
-    panels[2].set_yscale("log")
+        if axes.lines:
+            fit_heights(axes, floor=axes is panels[1])
+    for axes, unit in zip(panels, ("dB²", "codes", "variance of one dimension"), strict=True):
+        axes.set(ylabel=unit)
     panels[0].legend(fontsize="x-small")
     return figure
 
@@ -217,6 +220,7 @@ def _table_10(results: Results) -> Content:
         "ABX: of three pieces of speech, A and X of the same kind and B of another, how often X is nearer to B: 50% is "
         "chance; lower is better. They are triphones that differ in the middle. Across: X is by another speaker than A "
         "and B, as the paper has it.",
+        *(f"{record.name}: {note}." for record in results.records for note in record.notes),
     ]
     return Content(tables=tables, claims=claims, notes=notes)
 
@@ -233,7 +237,7 @@ def _abx_table(results: Results, data: str, methods: Sequence[str]) -> Table:
         for method in methods
     ]
     frames = [
-        mean_and_deviation([100 * record.measures[f"abx_{mode}_frames"] for record in results.where(data=data)][:1], 1)
+        mean_and_deviation([100 * value for value in results.values(f"abx_{mode}_frames", data=data)][:1], 1)
         for mode in ("across", "within")
     ]
     rows.append(["log-mel frames themselves", frames[0], "-", "-", frames[1], "-", "-", "-"])

@@ -14,6 +14,7 @@ from sqvae.recipes.methods import CATEGORICAL, categorical
 from sqvae.recipes.scales import Scale
 from sqvae.recipes.side_by_side import side_by_side
 from sqvae.reports import Claim, Table, mean_and_deviation
+from sqvae.reports.plotting import fit_heights
 
 PAPER = {
     "vae": ("8.79 ± 0.01", "55.8 ± 0.3", "-"),
@@ -144,9 +145,9 @@ def _dynamics(results: Results) -> Content:
             entropy.plot(
                 epochs_of(record), record.training["entropy_per_position"], color=style.colour, label=style.label
             )
-    entropy.set(title="(b) entropy of a position's code, in nats", xlabel="epoch")
-    entropy.set_ylim(bottom=0)
+    entropy.set(title="(b) entropy of a position's code", xlabel="epoch", ylabel="nats")
     if ours or naive:
+        fit_heights(entropy, log=False, floor=True)
         entropy.legend()
     caption = (
         "Figure 4. (a) The concentrations of vMF SQ-VAE's quantization and decoder as training goes on. (b) The "
@@ -163,7 +164,8 @@ def _draw_concentrations(axes: Axes, records: Sequence[Record]) -> None:
         ):
             axes.plot(epochs_of(record), record.training[name], color=colour, label=label)
         axes.legend()
-    axes.set(title="(a) concentrations of vMF SQ-VAE", xlabel="epoch", yscale="log")
+        fit_heights(axes)
+    axes.set(title="(a) concentrations of vMF SQ-VAE", xlabel="epoch", ylabel="concentration, without a unit")
 
 
 def _with_entropy(records: Sequence[Record]) -> list[Record]:

@@ -4,7 +4,7 @@ from sqvae.reports.atlas import save_atlas
 from sqvae.reports.codebook import save_distances, save_use
 from sqvae.reports.curves import save_curves
 from sqvae.reports.drawing import Drawings
-from sqvae.reports.grid import save_pairs, save_rows
+from sqvae.reports.grid import Caption, save_pairs, save_rows
 from sqvae.reports.rates import save_rates
 from sqvae.reports.report import Claim, Picture, Report, html_page, markdown_page
 from sqvae.reports.results import error_of, results_page, rows_of
@@ -13,6 +13,7 @@ from sqvae.reports.summary import Section, about_pictures, about_speech, summari
 from sqvae.reports.tables import Table, mean_and_deviation
 
 __all__ = [
+    "Caption",
     "Claim",
     "Drawings",
     "Picture",

@@ -1,16 +1,19 @@
 """What each code stands for, as an atlas: a tile a code."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sqvae.reports.codebook import counted
+from sqvae.reports.codebook import counted, most_used
+from sqvae.reports.grid import MOST_CLASSES, Class
 
 DPI = 100
 SIDE = 60
@@ -24,7 +27,16 @@ NOTHING = 0.9
 
 
 def save_atlas(
-    path: Path, codes: Tensor, counts: Tensor, seen: Tensor, drawn: Tensor, places: Tensor, *, stride: int, where: str
+    path: Path,
+    codes: Tensor,
+    counts: Tensor,
+    seen: Tensor,
+    drawn: Tensor,
+    places: Tensor,
+    *,
+    stride: int,
+    where: str,
+    classes: Sequence[Class] = (),
 ) -> None:
     """Draw a tile a code: the mean of what was seen there, what the decoder makes of it, and where it is taken.
 
@@ -36,6 +48,7 @@ def save_atlas(
         places: (n, h, w), how often each was taken at each position.
         stride: the side of the code's own square.
         where: the pictures that were looked at, in words.
+        classes: of label maps, their names and colours.
     """
     number, patch = len(codes), seen.shape[-1]
     side = patch * math.ceil(max(SIDE, *places.shape[1:]) / patch)  # a whole number of pixels for each of a patch's
@@ -45,12 +58,14 @@ def save_atlas(
     words = _explanation(stride, where, gaps=bool(seen.isnan().any() or drawn.isnan().any()))
     top = MARGIN + 30 + LINE * (len(words) + 1) + LABEL
     width = max(2 * MARGIN + columns * tile_width - BETWEEN, NARROWEST)
-    height = top + math.ceil(number / columns) * tile_height + MARGIN // 2
+    legend = _Legend(classes, width - 2 * MARGIN)
+    below = top + math.ceil(number / columns) * tile_height
+    height = below + legend.height + MARGIN // 2
 
     figure = Figure(figsize=(width / DPI, height / DPI), dpi=DPI)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.axis("off")
-    axes.text(MARGIN, MARGIN, _title(number, len(counts)), fontsize=14, fontweight="bold", va="top")
+    axes.text(MARGIN, MARGIN, _title(number, counts), fontsize=14, fontweight="bold", va="top")
     for line, sentence in enumerate(words):
         axes.text(MARGIN, MARGIN + 30 + LINE * line, sentence, fontsize=9, color="0.3", va="top")
     canvas = np.ones((height, width, 3))
@@ -69,13 +84,40 @@ def save_atlas(
         if place < columns:
             for left, name in zip(lefts, ("seen", "drawn", "where"), strict=True):
                 axes.text(left + side / 2, y - LABEL, name, fontsize=8, color="0.5", va="bottom", ha="center")
+    legend.draw(axes, MARGIN, below)
     axes.imshow(canvas, interpolation="nearest", aspect="auto")
     figure.savefig(path, dpi=DPI)
 
 
-def _title(shown: int, size: int) -> str:
+class _Legend:
+    """The colours of classes with their names, in columns."""
+
+    def __init__(self, classes: Sequence[Class], width: int) -> None:
+        self.shown = classes[:MOST_CLASSES]
+        self.more = len(classes) - len(self.shown)
+        self.column = 30 + 7 * max((len(name) for name, _ in self.shown), default=0)
+        self.lines = math.ceil(len(self.shown) / max(1, width // self.column))
+
+    @property
+    def height(self) -> int:
+        """In pixels."""
+        return LINE * (self.lines + bool(self.more) + 1) if self.shown else 0
+
+    def draw(self, axes: Axes, left: int, top: int) -> None:
+        """At a place."""
+        for place, (name, colour) in enumerate(self.shown):
+            x, y = left + place // self.lines * self.column, top + LINE * (place % self.lines)
+            axes.add_patch(Rectangle((x, y), 12, 12, facecolor=colour, edgecolor="0.4", linewidth=0.7))
+            axes.text(x + 18, y + 6, name, fontsize=9, va="center")
+        if self.more > 0:
+            words = f"and {self.more:,} more classes"
+            axes.text(left, top + LINE * self.lines + 6, words, fontsize=9, color="0.3", va="center")
+
+
+def _title(shown: int, counts: Tensor) -> str:
+    size = len(counts)
     if shown < size:
-        return f"What each code stands for: the {shown:,} most used of {counted(size)}"
+        return f"What each code stands for: {most_used(shown, counts)}"
     return f"What each code stands for: all {counted(size)}, the most used first" if size > 1 else "The only code"
 
 

@@ -4,8 +4,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-STEEP = 20
+STEEP = 10
 """Values that differ by such a factor are drawn on a logarithmic axis."""
+
+LEAST_SPAN = 0.2
+"""An axis covers at least this share of its largest value, so that a change of one percent looks like one."""
 
 
 @dataclass(frozen=True)
@@ -33,23 +36,29 @@ class Axis:
             steps = (1, 2, 5) if self.high / self.low < 100 else (1,)
             every = max(1, round(len(decades) / about))
             values = [step * 10.0**decade for decade in decades[::every] for step in steps]
-            return [value for value in values if self.low <= value <= self.high]
+            inside = [value for value in values if self.low <= value <= self.high]
+            if len(inside) > 1:  # a short axis may have none of them
+                return inside
         span = self.high - self.low
         if span <= 0:
             return [self.low]
         unit = 10.0 ** math.floor(math.log10(span / about))
-        step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= span / about)
+        step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= 0.75 * span / about)
         return [step * index for index in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
 
 
 def fitting(values: Sequence[float], start: float, end: float, *, log: bool | None = None, floor: bool = False) -> Axis:
-    """An axis on which all values have room.
+    """An axis on which all values that are finite have room, and small changes look small: the one rule for all plots.
+
+    It is logarithmic where values differ by a large factor, begins at 0 where they come near it, and otherwise covers
+    at least a fifth of the largest value.
 
     Arguments:
         start, end: where it is drawn.
         log: whether it is logarithmic; None where the values tell.
         floor: whether it begins at 0, or on a logarithmic axis well below all values.
     """
+    values = [value for value in values if math.isfinite(value)]
     positive = [value for value in values if value > 0]
     low, high = min(values, default=0.0), max(values, default=1.0)
     if log is None:
@@ -57,10 +66,11 @@ def fitting(values: Sequence[float], start: float, end: float, *, log: bool | No
     if log and positive:
         low = min(positive)
         ends = (low / (2.0 if floor else 1.1), 1.1 * high)
-    elif floor or (0 <= low < 0.5 * high):
+    elif floor or (0 <= low <= 0.5 * high):
         log, ends = False, (0.0, 1.05 * high or 1.0)
     else:
-        room = 0.06 * (high - low) or 0.1 * abs(high) or 1.0
+        least = LEAST_SPAN * max(abs(low), abs(high)) or 2.0
+        room = max(0.06 * (high - low), (least - (high - low)) / 2)
         log, ends = False, (low - room, high + room)
     return Axis(*ends, start, end, log)
 

@@ -14,7 +14,7 @@ from sqvae.reports.page import words
 
 WIDTH, HEIGHT = 360, 210
 """Of a chart, in units of about a pixel on the smallest screens."""
-LEFT, RIGHT, TOP, BOTTOM = 46, 16, 20, 34
+LEFT, RIGHT, TOP, BOTTOM = 60, 16, 20, 34
 """What lies around the plot itself."""
 UPWARD = (HEIGHT - BOTTOM, TOP)
 """Where upward axes are."""
@@ -40,16 +40,24 @@ class Level(NamedTuple):
 
 
 def line_chart(
-    title: str, xs: Sequence[float], ys: Sequence[float], *, x_name: str = "step", levels: Sequence[Level] = ()
+    title: str,
+    xs: Sequence[float],
+    ys: Sequence[float],
+    *,
+    x_name: str = "step",
+    y_name: str = "",
+    levels: Sequence[Level] = (),
 ) -> str:
     """A quantity over another.
 
-    The axis is logarithmic where values differ by a large factor. What is not a number is left out.
+    The axis is logarithmic where values differ by a large factor, and from 0 to the levels where there are any. What is
+    not a number is left out.
 
     Arguments:
         title: what the values are.
         xs, ys: as many of each.
-        levels: values to compare with.
+        x_name, y_name: what lies along the axes, with its unit.
+        levels: values to compare with, which are as large as the others can be.
     """
     points = [(float(x), float(y)) for x, y in zip(xs, ys, strict=True) if math.isfinite(x) and math.isfinite(y)]
     points = _thinned(points)
@@ -57,7 +65,7 @@ def line_chart(
         return _chart(title, "nothing recorded yet", [_text(WIDTH / 2, HEIGHT / 2, "nothing recorded yet", "middle")])
     values = [y for _, y in points] + [level.value for level in levels]
     across = Axis(0.0, max(x for x, _ in points) or 1.0, LEFT, WIDTH - RIGHT)
-    up = fitting(values, *UPWARD)
+    up = fitting(values, *UPWARD, log=False if levels else None, floor=bool(levels))
     path = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in points)
     marks = [f'<polyline points="{path}" fill="none" stroke="{INK}" stroke-width="1.6" stroke-linejoin="round"/>']
     if len(points) <= FEW:
@@ -66,18 +74,24 @@ def line_chart(
     marks += _columns(points, across)
     first, last = points[0], points[-1]
     description = f"From {number(first[1])} at {x_name} {number(first[0])} to {number(last[1])} at {number(last[0])}."
-    return _chart(title, description, [*_axes(across, up, x_name), *marks])
+    return _chart(title, description, [*_axes(across, up, x_name, y_name), *marks])
 
 
 def bar_chart(
-    title: str, heights: Sequence[float], names: Sequence[str], *, x_name: str, levels: Sequence[Level] = ()
+    title: str,
+    heights: Sequence[float],
+    names: Sequence[str],
+    *,
+    x_name: str,
+    y_name: str = "",
+    levels: Sequence[Level] = (),
 ) -> str:
     """Bars side by side, of values that are not negative.
 
     Arguments:
         heights: of the bars; where they differ by a large factor the axis is logarithmic, and those of 0 are left out.
         names: what is said of each when the pointer is on it.
-        x_name: what lies along the axis.
+        x_name, y_name: what lies along the axes, with its unit.
     """
     values = [*heights, *(level.value for level in levels)]
     up = fitting(values, *UPWARD, log=max(values, default=0) > STEEP * max(_mean(heights), 1e-300), floor=True)
@@ -88,7 +102,7 @@ def bar_chart(
         top = up(height) if height > 0 else up.start
         bar = _box(left, top, wide * (0.9 if wide > 3 else 1), up.start - top, INK)
         bars.append(_hot(bar + _box(left, TOP, wide, up.start - TOP, "transparent"), _peek(name)))
-    marks = [*_axes(across, up, x_name), *bars, *(_level(level, up) for level in levels)]
+    marks = [*_axes(across, up, x_name, y_name), *bars, *(_level(level, up) for level in levels)]
     return _chart(title, f"{len(heights):,} bars, up to {number(max(heights, default=0))}.", marks)
 
 
@@ -129,17 +143,21 @@ def scatter(title: str, dots: Sequence[Dot]) -> str:
     return _chart(title, f"{len(dots):,} dots.", parts, height=head + height + 1)
 
 
-def columns_picture(title: str, address: str, names: Sequence[str], *, x_name: str) -> str:
+def columns_picture(title: str, address: str, names: Sequence[str], *, x_name: str, y_name: str) -> str:
     """A picture with a column for each thing, which says what it is when the pointer is on it.
 
     Arguments:
         address: of the picture, data and all.
         names: of the columns, from left to right.
+        x_name, y_name: what lies along the sides.
     """
-    across, bottom = Axis(0, max(1, len(names)), 0, WIDTH), HEIGHT - BOTTOM
+    left = 18
+    across, bottom = Axis(0, max(1, len(names)), left, WIDTH), HEIGHT - BOTTOM
     parts = [
-        f'<image href="{address}" y="{TOP}" width="{WIDTH}" height="{bottom - TOP}" preserveAspectRatio="none"/>',
+        f'<image href="{address}" x="{left}" y="{TOP}" width="{WIDTH - left}" height="{bottom - TOP}" '
+        'preserveAspectRatio="none"/>',
         _text(WIDTH, bottom + 14, x_name, "end"),
+        _upward(y_name),
     ]
     for place, name in enumerate(names):
         column = _box(across(place), TOP, across(place + 1) - across(place), bottom - TOP, "transparent")
@@ -157,9 +175,33 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-def _axes(across: Axis, up: Axis, x_name: str) -> list[str]:
+def time_axis(seconds: float, y: float = 0) -> str:
+    """Seconds along all of the width that there is, in a drawing without a scale of its own."""
+    across = Axis(0, seconds, 0, 100)
+    parts = [f'<line x1="0" x2="100%" y1="{y + 0.5:g}" y2="{y + 0.5:g}" stroke="{QUIET}"/>']
+    for value in across.ticks(8):
+        place = across(value)
+        anchor = "start" if place < 3 else "end" if place > 97 else "middle"
+        parts.append(f'<line x1="{place:.3f}%" x2="{place:.3f}%" y1="{y:g}" y2="{y + 4:g}" stroke="{QUIET}"/>')
+        parts.append(
+            f'<text class="label" x="{place:.3f}%" y="{y + 15:g}" text-anchor="{anchor}" fill="{QUIET}">'
+            f"{number(value)} s</text>"
+        )
+    return "".join(parts)
+
+
+def _upward(name: str) -> str:
+    """What lies along the upward axis."""
+    middle = (TOP + HEIGHT - BOTTOM) / 2
+    return (
+        f'<text class="label" transform="translate(10 {middle:g}) rotate(-90)" text-anchor="middle" fill="{QUIET}">'
+        f"{words(name)}</text>"
+    )
+
+
+def _axes(across: Axis, up: Axis, x_name: str, y_name: str) -> list[str]:
     """Lines, ticks and numbers around a plot."""
-    parts = []
+    parts = [_upward(y_name)] if y_name else []
     for value in up.ticks():
         y = up(value)
         parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="{RULE}" stroke-width="0.7"/>')

@@ -98,6 +98,7 @@ def save_distances(
     codebook_size: int,
     directions: bool,
     scale: float | None,
+    where: str = "",
 ) -> None:
     """Draw how far codes are from each other.
 
@@ -108,10 +109,11 @@ def save_distances(
         counts: (K,), how often each was used, if that is known.
         directions: whether the distances are 1 - cosine.
         scale: the distance that the quantization's noise has, if it has any.
+        where: which codebook it is, and on what its use was counted.
     """
     which = counted(codebook_size)
     if len(codes) < codebook_size:
-        which = f"the {'first' if counts is None else 'most used'} {len(codes):,} of {which}"
+        which = f"the first {len(codes):,} of {which}" if counts is None else most_used(len(codes), counts)
     measure = "1 - cosine" if directions else "distance"
     figure = Figure(figsize=(12, 5.4), layout="constrained")
     figure.suptitle(f"Distances between {which}", fontweight="bold")
@@ -127,7 +129,7 @@ def save_distances(
         matrix.set_yticks(range(len(names)), names, fontsize="x-small")
     else:
         matrix.set(xticks=[], yticks=[])
-    histogram.set(title="from each code to the nearest other", xlabel=measure, ylabel="codes")
+    histogram.set(title="from each code to the nearest other", xlabel=measure, ylabel="number of codes")
     if len(nearest):
         _draw_nearest(histogram, nearest.double().numpy(), None if counts is None else counts[codes].numpy() > 0)
         if scale is not None:
@@ -141,6 +143,8 @@ def save_distances(
         histogram.set(xticks=[], yticks=[])
         histogram.text(0.5, 0.5, "there is no other", transform=histogram.transAxes, ha="center", color="0.4")
     _tidy(histogram)
+    if where:
+        figure.supxlabel(where, fontsize="small", color="0.4")
     figure.savefig(path, dpi=110)
 
 
@@ -163,6 +167,15 @@ def _draw_nearest(axes: Axes, nearest: NDArray[np.float64], used: NDArray[np.boo
 def counted(codes: int) -> str:
     """A number of codes, in words."""
     return f"{codes:,} code{'' if codes == 1 else 's'}"
+
+
+def most_used(shown: int, counts: Tensor) -> str:  # (K,)
+    """Which codes are shown, where so many of those that are used most are; unused ones may be among them."""
+    size, used = len(counts), int((counts > 0).sum())
+    if used >= shown:
+        return f"the {shown:,} most used of {counted(size)}"
+    all_used = {0: "none used", 1: "the only one used"}.get(used, f"all {used:,} used")
+    return f"{all_used}, and {shown - used:,} of the {size - used:,} unused, of {counted(size)}"
 
 
 def percent(share: float) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sqvae.reports.charts import time_axis
 from sqvae.reports.page import address_of, as_png, block, folded, words
 
 SIDE = 48
@@ -75,31 +76,50 @@ class Tiles:
         )
 
 
-def code_map(codes: Indices, colours: Pixels, tiles: Tiles | None) -> str:  # (h, w) or (n,), (K, 3)
+class Span(NamedTuple):
+    """What a sequence of codes covers: a spectrogram of so many codes' width, and of so many seconds."""
+
+    codes: float
+    seconds: float
+
+
+def code_map(
+    codes: Indices, colours: Pixels, tiles: Tiles | None, span: Span | None = None
+) -> str:  # (h, w) or (n,), (K, 3)
     """An example's codes in their colours. The pointer on one says which it is, and marks it wherever it is taken.
 
-    A sequence is drawn as a strip, which is as wide as there is room.
+    A sequence is drawn as a strip, which is as wide as there is room, with seconds below it.
+
+    Arguments:
+        span: of a sequence, what lies above it in the same width.
     """
     grid = np.atleast_2d(codes)
     rows, columns = grid.shape
     is_strip = codes.ndim == 1
+    across = columns if span is None else span.codes
     high = THICK if is_strip else round(WIDE * rows / columns)
     wide = "100%" if is_strip else str(WIDE)
+    below = high + (18 if span is not None else 0)
     parts = []
     for code in np.unique(grid).tolist():
         places = np.argwhere(grid == code).tolist()
-        cells = "".join(f"M{column} {row}h1v1h-1z" for row, column in places)
+        widths = [min(1.0, across - column) for _, column in places]  # the last of a sequence may stand for less
+        cells = "".join(
+            f"M{column} {row}h{width:g}v1h-{width:g}z" for (row, column), width in zip(places, widths, strict=True)
+        )
         area = (
-            f'<svg width="{wide}" height="{high}" viewBox="0 0 {columns} {rows}" preserveAspectRatio="none">'
+            f'<svg width="{wide}" height="{high}" viewBox="0 0 {across:g} {rows}" preserveAspectRatio="none" '
+            'shape-rendering="crispEdges">'
             f'<path d="{cells}" fill="{hexadecimal(colours[code])}"/></svg>'
         )
         tile = tiles.part(code, 20) if tiles is not None else ""
         text = f'<text x="{24 if tile else 0}" y="14">code {code}: {len(places)} of {grid.size:,}</text>'
-        parts.append(f'<g class="hot">{area}<g class="peek" transform="translate(0 {high + 4})">{tile}{text}</g></g>')
-    hint = f'<text class="hint" y="{high + 17}">codes: point at one</text>'
+        parts.append(f'<g class="hot">{area}<g class="peek" transform="translate(0 {below + 4})">{tile}{text}</g></g>')
+    hint = f'<text class="hint" y="{below + 17}">codes: point at one</text>'
     name = f"{grid.size:,} codes, {len(parts)} different ones"
-    size = f'height="{high + 26}"' if is_strip else f'viewBox="0 0 {WIDE} {high + 26}"'
-    return f'<svg class="codes" {size} role="img" aria-label="{name}">{"".join(parts)}{hint}</svg>'
+    size = f'height="{below + 26}"' if is_strip else f'viewBox="0 0 {WIDE} {high + 26}"'
+    seconds = "" if span is None else time_axis(span.seconds, high)
+    return f'<svg class="codes" {size} role="img" aria-label="{name}">{"".join(parts)}{seconds}{hint}</svg>'
 
 
 def code_numbers(codes: Indices) -> str:  # (h, w) or (n,)

@@ -1,4 +1,4 @@
-"""Self-annealing, as curves over the steps of a run."""
+"""How a run went, as curves over its steps: self-annealing of a model, the cost of codes under a prior."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,8 +7,9 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from sqvae.reports.axes import fitting
+from sqvae.reports.plotting import caption_below, draw_axis, fit_heights, legend_below
 from sqvae.reports.results import error_name
 
 FEW = 30
@@ -16,27 +17,74 @@ FEW = 30
 
 NO_CODES = "a continuous latent has no codes"
 
+COST_CAPTION = (
+    "How many bits the prior needs for a code, given those before it: lower is better. A prior is of use below the "
+    "dashed line, which is what codes cost one by one, by how often each occurs."
+)
+
 ERROR_TITLES = {
     "mse": "mean squared error",
     "mse_db": "mean squared error, in dB²",
     "pixel_error": "share of pixels that are wrong",
 }
+ERROR_UNITS = {
+    "mse": "squared difference of values in [0, 1]",
+    "mse_db": "dB²",
+    "pixel_error": "share of all pixels",
+}
 
 Records = Sequence[Mapping[str, Any]]
 
 
-def save_curves(path: Path, records: Records, codebook_size: int) -> None:
-    """Draw how variances, randomness, error and the use of codes went.
+def save_curves(path: Path, records: Records, codebook_size: int, *, title: str = "") -> None:
+    """Draw what a run's records hold: of a prior, what a code costs; of a model, how variances, randomness, error and
+    the use of codes went.
 
     Arguments:
         records: of the run's log.
-        codebook_size: 0 where there is no codebook.
+        codebook_size: of a model; 0 where there is no codebook.
+        title: which run it is, and on what.
     """
     steps = [record for record in records if record["kind"] == "step"]
     validations = [record for record in records if record["kind"] == "validation"]
-    figure = Figure(figsize=(11, 7), layout="constrained")
-    (spread, randomness), (error, use) = figure.subplots(2, 2)
+    last = max((record["step"] for record in records), default=1)
+    best = [record["step"] for record in validations if record.get("best")]
+    of_prior = any("bits_per_code" in record for record in records)
+    figure = Figure(figsize=(8, 5.2) if of_prior else (11, 8.6), layout="constrained")
+    figure.suptitle(f"{title or 'How training went'}, up to step {last:,}", fontweight="bold", fontsize="medium")
+    panels: list[Axes] = figure.subplots(*((1, 1) if of_prior else (2, 2)), squeeze=False).flatten().tolist()
+    if of_prior:
+        _cost(panels[0], steps, validations)
+        caption_below(figure, COST_CAPTION)
+        limited: list[Axes] = panels
+    else:
+        spread, randomness, error, use = panels
+        _spread(spread, steps, codebook_size)
+        _randomness(randomness, steps, codebook_size)
+        _error(error, steps, validations, codebook_size)
+        _use(use, validations, codebook_size)
+        limited = [randomness, use]
+    for axes in panels:
+        # What is limited has a meaning at 0, and a limit that is drawn with it.
+        _finish(axes, last, best[-1] if best else None, floor=axes in limited)
+        legend_below(axes)
+    figure.savefig(path, dpi=110)
 
+
+def _cost(axes: Axes, steps: Records, validations: Records) -> None:
+    _plot(axes, steps, "bits_per_code", "training batches")
+    _plot(axes, validations, "bits_per_code", "validation", marker="o")
+    known = validations[-1] if validations else {}
+    for name, label, style in (
+        ("histogram_bits_per_code", "validation, by how often each code occurs in training", "--"),
+        ("uniform_bits_per_code", "all codes equally likely", ":"),
+    ):
+        if name in known:
+            axes.axhline(known[name], color="black", linestyle=style, label=f"{label}: {known[name]:.3g}")
+    axes.set(title="what a code costs under the prior", ylabel="bits per code")
+
+
+def _spread(axes: Axes, steps: Records, codebook_size: int) -> None:
     for name, label in (
         ("variance", r"quantization, $\sigma_\varphi^2$" if codebook_size else "posterior, mean variance"),
         ("relative_variance", r"$\sigma_\varphi^2$ over the codes' mean squared distance"),
@@ -44,41 +92,37 @@ def save_curves(path: Path, records: Records, codebook_size: int) -> None:
         ("decoder_variance", r"decoder, $\sigma^2$"),
         ("decoder_concentration", r"decoder, $\kappa$"),
     ):
-        _plot(spread, steps, name, label, relative=True)
-    spread.set(title="spread of quantization and decoder, relative to the start", yscale="log")
+        _plot(axes, steps, name, label, relative=True)
+    axes.set(title="spread of quantization and decoder, relative to the start", ylabel="multiple of the first value")
 
+
+def _randomness(axes: Axes, steps: Records, codebook_size: int) -> None:
     if any(record.get("entropy_per_position") for record in steps):
-        _plot(randomness, steps, "entropy_per_position", "mean entropy of a position")
+        _plot(axes, steps, "entropy_per_position", "mean entropy of a position")
         if codebook_size > 1:
             blind = math.log(codebook_size)
-            randomness.axhline(blind, color="black", linestyle=":", label=f"blind choice among {codebook_size:,}")
-        randomness.set_ylim(0, 1.05 * randomness.get_ylim()[1])
+            axes.axhline(blind, color="black", linestyle=":", label=f"blind choice among {codebook_size:,}")
     elif steps:
-        _say(randomness, "none: the nearest code is taken" if codebook_size else NO_CODES)
-    randomness.set(title="randomness of the quantization, in nats")
+        _say(axes, "none: the nearest code is taken" if codebook_size else NO_CODES)
+    axes.set(title="randomness of the quantization", ylabel="nats")
 
+
+def _error(axes: Axes, steps: Records, validations: Records, codebook_size: int) -> None:
     name = error_name(validations[-1] if validations else steps[-1] if steps else {})
-    _plot(error, steps, name, "training batches")
-    _plot(error, validations, name, "validation, likeliest codes" if codebook_size else "validation", marker="o")
-    error.set(title=ERROR_TITLES[name], yscale="log")
+    _plot(axes, steps, name, "training batches")
+    _plot(axes, validations, name, "validation, likeliest codes" if codebook_size else "validation", marker="o")
+    axes.set(title=ERROR_TITLES[name], ylabel=ERROR_UNITS[name])
 
+
+def _use(axes: Axes, validations: Records, codebook_size: int) -> None:
     if codebook_size:
-        _plot(use, validations, "perplexity", "perplexity, validation", marker="o")
-        _plot(use, validations, "codes_used", "codes used, validation", marker=".")
+        _plot(axes, validations, "perplexity", "perplexity, validation", marker="o")
+        _plot(axes, validations, "codes_used", "codes used, validation", marker=".")
         if validations:
-            use.axhline(codebook_size, color="black", linestyle=":", label=f"all {codebook_size:,} codes")
-            use.set_ylim(0, 1.05 * codebook_size)
+            axes.axhline(codebook_size, color="black", linestyle=":", label=f"all {codebook_size:,} codes")
     else:
-        _say(use, NO_CODES)
-    use.set(title="use of the codebook")
-
-    last = max((record["step"] for record in records), default=1)
-    best = [record["step"] for record in validations if record.get("best")]
-    for axes, corner in ((spread, "best"), (randomness, "lower left"), (error, "upper right"), (use, "best")):
-        _finish(axes, last, best[-1] if best else None)
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend(fontsize="small", loc=corner)
-    figure.savefig(path, dpi=110)
+        _say(axes, NO_CODES)
+    axes.set(title="use of the codebook", ylabel="codes")
 
 
 def _plot(axes: Axes, records: Records, name: str, label: str, *, relative: bool = False, marker: str = "") -> None:
@@ -98,17 +142,14 @@ def _say(axes: Axes, words: str) -> None:
     axes.set_yticks([])
 
 
-def _finish(axes: Axes, last: int, best: int | None) -> None:
+def _finish(axes: Axes, last: int, best: int | None, *, floor: bool) -> None:
     """One scale of steps for all, and plain numbers."""
-    axes.set(xlim=(0, 1.02 * last), xlabel="step")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    if axes.get_yscale() == "log":
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set(xlabel="step")
+    draw_axis(axes, "x", fitting([0, last], 0, 1, log=False, floor=True))
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
     if axes.lines:
+        fit_heights(axes, floor=floor, log=False if floor else None)
         if best is not None:
             axes.axvline(best, color="0.6", linewidth=1, linestyle="--", label="best checkpoint")
     elif not axes.texts:

@@ -1,10 +1,21 @@
 """Pictures that are written as training goes on."""
 
 import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from sqvae.reports.curves import save_curves
 from sqvae.reports.grid import save_pairs
-from sqvae.training import Position, RunFolder, Validation, Watcher, read_records
+from sqvae.training import CheckpointError, Position, RunFolder, Validation, Watcher, read_json, read_records
+
+NOUNS = {"labels": "label maps", "speech": "utterances"}
+"""What examples of a kind of data are called, where they are no pictures."""
+
+PRIOR = "prior"
+"""The folder of a model's own prior."""
+
+SPECTROGRAM = "Log-mel spectrograms: time to the right, pitch upwards, the loudest in white."
 
 
 class Drawings(Watcher):
@@ -16,12 +27,51 @@ class Drawings(Watcher):
     def validated(self, position: Position, validation: Validation, best: bool) -> None:
         try:
             self._draw(position, validation)
-        except (OSError, ValueError, RuntimeError) as failure:  # no reason to lose an epoch
+        except (OSError, ValueError, RuntimeError, CheckpointError) as failure:  # no reason to lose an epoch
             warnings.warn(f"can't draw into {self.folder}: {failure}", stacklevel=2)
 
     def _draw(self, position: Position, validation: Validation) -> None:
         if validation.originals is not None and validation.reconstructions is not None:
             self.folder.pictures.mkdir(exist_ok=True)
             path = self.folder.pictures / f"epoch-{position.epoch:04d}.png"
-            save_pairs(path, validation.originals, validation.reconstructions, validation.errors)
-        save_curves(self.folder.curves, read_records(self.folder.log), len(validation.counts))
+            save_pairs(
+                path,
+                validation.originals,
+                validation.reconstructions,
+                validation.errors,
+                title=f"{self._what('validation')}, after epoch {position.epoch} of {position.epochs}",
+                lines=reading_of(self._data.get("kind", "")),
+                classes=validation.classes,
+            )
+        save_curves(
+            self.folder.curves,
+            read_records(self.folder.log),
+            len(validation.counts),
+            title=f"How {self._name} trained{self._source(' on ')}",
+        )
+
+    @property
+    def _name(self) -> str:
+        """Of the run; a prior is mostly called just that, and lies in the folder of its model."""
+        path = self.folder.path.resolve()
+        return f"{path.parent.name}/{path.name}" if path.name == PRIOR else path.name
+
+    @property
+    def _data(self) -> Mapping[str, Any]:
+        """The settings of the data, as far as the run's folder tells."""
+        config = read_json(self.folder.config) if self.folder.config.exists() else {}
+        found: Mapping[str, Any] = config.get("experiment", {}).get("data", {})
+        return found
+
+    def _source(self, before: str) -> str:
+        source = self._data.get("source", "")
+        return f"{before}{Path(source).name}" if source else ""
+
+    def _what(self, split: str) -> str:
+        nouns = NOUNS.get(self._data.get("kind", ""), "pictures")
+        return f"{self._name}: {split} {nouns}{self._source(' of ')}"
+
+
+def reading_of(kind: str) -> tuple[str, ...]:
+    """How to read pictures of a kind of data, where that needs to be said."""
+    return (SPECTROGRAM,) if kind == "speech" else ()

@@ -22,7 +22,7 @@ _CONTROLS = {code: "\N{REPLACEMENT CHARACTER}" for code in range(32) if chr(code
 
 _QUOTED = re.compile("`([^`<>]+)`")
 
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+_POLICY = "default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'"
 """A browser keeps the page to itself by this, whatever a name in it says."""
 
 _STYLE = """
@@ -46,6 +46,13 @@ li.no strong { color: var(--bad); } li.yes strong { color: var(--good); }
 .absent { border-left: 3px solid var(--line); padding-left: .75rem; }
 summary { cursor: pointer; color: var(--ink); }
 .chart { display: block; width: 100%; max-width: 29rem; height: auto; font: 11px system-ui, sans-serif; }
+.key { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 .5rem; max-width: 24rem; margin: .5rem 0;
+  font-size: .75rem; color: var(--quiet); }
+.key i { flex: 1 0 100%; height: .6rem; border: 1px solid var(--line); border-radius: 2px; }
+.legend { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; list-style: none; padding: 0; }
+.swatch { display: inline-block; width: .9em; height: .9em; border-radius: 2px; margin-right: .4em;
+  vertical-align: -.1em; border: 1px solid var(--line); }
+.warned { border-left: 4px solid var(--bad); background: var(--card); padding: .25rem 1rem; border-radius: .3rem; }
 .hot .peek { display: none; } .hot:hover .peek { display: inline; } svg:hover > .hint { display: none; }
 """
 
@@ -121,6 +128,53 @@ def listed(lines: Sequence[str]) -> str:
 def figure(content: str, caption: str, kind: str = "") -> str:
     """Something to look at, of HTML, with words below it."""
     return f"<figure{_of_kind(kind)}>{content}<figcaption>{sentence(caption)}</figcaption></figure>"
+
+
+def player(content: bytes, name: str) -> str:
+    """A sound that lies in the page itself, to be listened to.
+
+    Arguments:
+        content: a FLAC file, which every browser of today plays.
+        name: what is heard.
+    """
+    sound = f'<audio controls preload="metadata" src="{address_of(content, "audio/flac")}" aria-label="{words(name)}">'
+    return f'<figure class="sound"><figcaption>{words(name)}</figcaption>{sound}</audio></figure>'
+
+
+def difference_key(colours: tuple[str, str, str], less: str, more: str, full: str) -> str:
+    """The colours of signed differences, from the most below to the most above.
+
+    Arguments:
+        colours: #rrggbb, of the most below, of none and of the most above.
+        less, more: what these are.
+        full: the difference at both ends, with its unit.
+    """
+    below, above = f"\N{MINUS SIGN}{full}, {less}", f"+{full}, {more}"
+    bar = f'<i style="background:linear-gradient(90deg,{",".join(colours)})"></i>'
+    ends = "".join(f"<span>{words(end)}</span>" for end in (below, "equal", above))
+    return f'<div class="key" role="img" aria-label="{words(f"differences from {below} to {above}")}">{bar}{ends}</div>'
+
+
+def swatches(classes: Sequence[tuple[str, str]], most: int, notes: Sequence[str] = ()) -> str:
+    """The colours of classes, with their names and what is to be said of each.
+
+    Arguments:
+        classes: names, and colours as #rrggbb.
+        most: so many are shown.
+    """
+    items = [
+        f'<li><span class="swatch" style="background:{words(colour)}"></span>{words(name)}'
+        + (f' <span class="quiet">{words(note)}</span>' if note else "")
+        + "</li>"
+        for (name, colour), note in zip(classes[:most], (*notes, *[""] * len(classes)), strict=False)
+    ]
+    more = f'<li class="quiet">and {len(classes) - most:,} more classes</li>' if len(classes) > most else ""
+    return f'<ul class="legend">{"".join(items)}{more}</ul>'
+
+
+def warned(warnings: Sequence[str]) -> str:
+    """What is wrong now, where it can't be overlooked; nothing where nothing is."""
+    return f'<div class="warned" role="note">{listed(warnings)}</div>' if warnings else ""
 
 
 def folded(summary: str, content: str) -> str:

@@ -5,21 +5,34 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from sqvae.reports.axes import fitting
+from sqvae.reports.plotting import caption_below, draw_axis
+
 
 def save_rates(
-    path: Path, own: tuple[float, float], others: Mapping[str, Sequence[tuple[float, float]]], title: str
+    path: Path,
+    own: tuple[float, float],
+    others: Mapping[str, Sequence[tuple[float, float]]],
+    title: str,
+    caption: str = "",
 ) -> None:
     """Peak signal-to-noise ratio over bits per pixel: a point for the model, a curve for each other format.
 
     Arguments:
         own, others: bits per pixel and dB.
+        caption: what was measured, in words that are written below.
     """
-    figure = Figure(figsize=(6, 4), layout="constrained")
+    figure = Figure(figsize=(7, 4.8), layout="constrained")
     axes = figure.subplots()
     for name, rates in others.items():
         axes.plot(*zip(*rates, strict=True), marker=".", label=name)
     axes.plot(*own, marker="*", markersize=14, linestyle="none", color="black", label="this model")
-    axes.set(xlabel="bits per pixel, of whole files", ylabel="PSNR, dB", xscale="log", title=title)
+    axes.set(xlabel="bits per pixel, of whole files", ylabel="PSNR in dB: higher is better", title=title)
+    bits, decibels = zip(own, *(rate for rates in others.values() for rate in rates), strict=True)
+    draw_axis(axes, "x", fitting(bits, 0, 1, log=True))
+    draw_axis(axes, "y", fitting(decibels, 0, 1))
     axes.grid(alpha=0.25)
     axes.legend()
+    if caption:
+        caption_below(figure, caption)
     figure.savefig(path, dpi=120)

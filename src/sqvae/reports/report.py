@@ -9,6 +9,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from sqvae.reports.page import Chapter, address_of, figure, page, paragraph, words
+from sqvae.reports.plotting import caption_below
 from sqvae.reports.tables import Table
 
 
@@ -36,10 +37,11 @@ class Picture:
     caption: str
 
     def save(self, folder: Path) -> list[Path]:
-        """Write it as .png and as .svg."""
+        """Write it as .png, with its caption in it, and as .svg without, as pages show it above their own."""
         paths = [folder / f"{self.name}.png", folder / f"{self.name}.svg"]
-        self.figure.savefig(paths[0], dpi=110)
         paths[1].write_bytes(self.svg)
+        caption_below(self.figure, self.caption)
+        self.figure.savefig(paths[0], dpi=110)
         return paths
 
     @cached_property
@@ -81,7 +83,7 @@ class Report:
         for table in self.tables:
             parts.append(table.markdown())
         for picture in self.pictures:
-            parts += [f"![{picture.caption}]({pictures}{picture.name}.png)", "", picture.caption, ""]
+            parts += [f"![{picture.caption}]({pictures}{picture.name}.png)", ""]
         if self.claims:
             parts += [f"- {claim.text}: **{claim.verdict}** ({claim.evidence})." for claim in self.claims]
             parts.append("")

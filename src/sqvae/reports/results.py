@@ -55,6 +55,8 @@ def rows_of(
             "codes used": f"{int(measures['codes_used'])} of {codebook_size}",
             "perplexity, of the mean probabilities": f"{measures['soft_perplexity']:.1f}",
         }
+    if "mixture_gap" in measures:
+        rows["error of single codes / of the mixtures that training decodes"] = f"{measures['mixture_gap']:.2f}"
     if "batch_perplexity" in measures:
         rows[f"perplexity, mean over batches of {batch_size}"] = f"{measures['batch_perplexity']:.1f}"
     if "codes_per_second" in measures:
@@ -86,8 +88,26 @@ def _overlaps(measures: Mapping[str, float]) -> dict[str, str]:
     return rows
 
 
-def results_page(title: str, command: str, setting: str, rows: Mapping[str, str], pictures: Sequence[str] = ()) -> str:
-    """A page in Markdown that says what was measured, on what, by which command."""
+def results_page(
+    title: str,
+    command: str,
+    setting: str,
+    rows: Mapping[str, str],
+    pictures: Sequence[str] = (),
+    meanings: Sequence[str] = (),
+    *,
+    warnings: Sequence[str] = (),
+) -> str:
+    """A page in Markdown that says what was measured, on what, by which command.
+
+    Arguments:
+        pictures: in Markdown.
+        meanings: sentences that tell the measures apart.
+        warnings: what is wrong with the model now; they come first.
+    """
+    wrong = [line for warning in warnings for line in (f"**{warning}**", "")]
+    told = ["", *(f"- {sentence}" for sentence in meanings)] if meanings else []
     table = ["| what | value |", "|---|---|", *(f"| {what} | {value} |" for what, value in rows.items())]
     images = [line for picture in pictures for line in ("", picture)]
-    return "\n".join([f"# {title}", "", f"Written by `{command}`; do not edit.", "", setting, "", *table, *images, ""])
+    head = [f"# {title}", "", f"Written by `{command}`; do not edit.", "", setting, "", *wrong]
+    return "\n".join([*head, *table, *told, *images, ""])

@@ -117,6 +117,7 @@ def use_chart(counts: Indices) -> str:  # (K,)
         "share of all places, the most used code first",
         [100 * float(ranked[start : start + together].mean()) for start in starts],
         [_bar_name(order[start : start + together], ranked[start], start) for start in starts],
+        y_name="percent of all places",
         x_name="codes, the most used first" if together == 1 else f"{together} codes a bar, the most used first",
         levels=[Level(100 / size, "equal use")],
     )
@@ -167,7 +168,11 @@ def _about_map(book: Codebook) -> str:
 def _spectra(book: Codebook, heard: Heard) -> str:
     names = [f"unit {unit}: {book.note(unit)}" for unit in heard.units]
     chart = columns_picture(
-        "Mean spectra of units", address_of(as_png(heard.picture)), names, x_name="units, from dark to bright sounds"
+        "Mean spectra of units",
+        address_of(as_png(heard.picture)),
+        names,
+        x_name="units, from dark to bright sounds",
+        y_name="pitch, in mel bands",
     )
     caption = (
         f"The mean spectrum of each of the {len(names)} units used most, pitch upwards, loud parts bright, on "

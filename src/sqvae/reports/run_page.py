@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqvae.reports.charts import line_chart
-from sqvae.reports.page import Chapter, absent, block, figure, folded, is_page_of, listed, page, words
+from sqvae.reports.charts import Level, line_chart
+from sqvae.reports.page import Chapter, absent, block, figure, folded, listed, page, warned, words
 from sqvae.reports.tables import Table
 
 MAKER = "sqvae report"
@@ -34,9 +34,8 @@ _STYLE = """
   margin: 1rem 0; }
 .large, .near { display: grid; grid-auto-flow: column; grid-auto-columns: 1fr; gap: 2px; }
 .near { grid-template-columns: repeat(4, 1fr); width: 80%; }
-.legend { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; list-style: none; padding: 0; }
-.swatch { display: inline-block; width: .9em; height: .9em; border-radius: 2px; margin-right: .4em;
-  vertical-align: -.1em; border: 1px solid var(--line); }
+.sounds { display: flex; flex-wrap: wrap; gap: .5rem 1.5rem; margin: .5rem 0; } .sound { margin: 0; }
+.sound audio { display: block; width: 20rem; max-width: 100%; }
 @media (max-width: 30rem) { h2 { margin-top: 2rem; }
   .row:not(.small, .strips, .three, .strips *) { grid-template-columns: 1fr 1fr; } }
 """
@@ -57,6 +56,15 @@ class Drawn(NamedTuple):
     values: Sequence[float]
     sentence: str
     """How to read it."""
+    unit: str = ""
+    """What its values are counted in."""
+    limit: tuple[float, str] | None = None
+    """The most that there can be, and what that means."""
+
+    def chart(self) -> str:
+        """The curve."""
+        levels = [] if self.limit is None else [Level(*self.limit)]
+        return line_chart(self.name, self.steps, self.values, y_name=self.unit, levels=levels)
 
 
 def run_page(name: str, introduction: str, chapters: Sequence[Chapter]) -> str:
@@ -64,13 +72,13 @@ def run_page(name: str, introduction: str, chapters: Sequence[Chapter]) -> str:
     return page(name, introduction, chapters, style=_STYLE, maker=MAKER)
 
 
-def is_run_page(content: str) -> bool:
-    """Whether a file's content is such a page."""
-    return is_page_of(MAKER, content)
-
-
 def about_chapter(
-    facts: Sequence[Fact], what: Sequence[str], how: Sequence[str], settings: Mapping[str, Any]
+    facts: Sequence[Fact],
+    what: Sequence[str],
+    how: Sequence[str],
+    settings: Mapping[str, Any],
+    *,
+    warnings: Sequence[str] = (),
 ) -> Chapter:
     """What a run is.
 
@@ -79,10 +87,17 @@ def about_chapter(
         what: sentences about the model.
         how: sentences about its training.
         settings: all of them, nested as in `config.json`.
+        warnings: what is wrong with the model now; they come first.
     """
     tiles = [f"<div><b>{words(fact.value)}</b>{words(fact.name)}</div>" for fact in facts]
     table = Table("All settings", ("setting", "value"), _rows(settings))
-    parts = [block("facts", *tiles) if tiles else "", listed(what), "<h3>How it was trained</h3>", listed(how)]
+    parts = [
+        warned(warnings),
+        block("facts", *tiles) if tiles else "",
+        listed(what),
+        "<h3>How it was trained</h3>",
+        listed(how),
+    ]
     return Chapter("run", "What it is", "\n".join([*parts, folded("All settings", table.html())]))
 
 
@@ -100,18 +115,16 @@ def _rows(settings: Mapping[str, Any], before: str = "") -> list[tuple[str, str]
 
 def training_chapter(curves: Sequence[Drawn], warnings: Sequence[str]) -> Chapter:
     """How a run went, as curves with a sentence each."""
-    drawn = [
-        block("", f"<h3>{words(one.name)}</h3>", figure(line_chart(one.name, one.steps, one.values), one.sentence))
-        for one in curves
-    ]
+    drawn = [block("", f"<h3>{words(one.name)}</h3>", figure(one.chart(), one.sentence)) for one in curves]
     parts = [block("charts", *drawn)] if drawn else [absent("No curves are shown", "nothing has been recorded yet")]
-    parts += ["<h3>Warnings</h3>", listed(warnings)] if warnings else []
+    parts += ["<h3>Said in training</h3>", listed(warnings)] if warnings else []
     return Chapter("training", "Training", "\n".join(parts))
 
 
-def measures_chapter(tables: Sequence[Table], problems: Sequence[str]) -> Chapter:
-    """What was measured; and HTML about what was not."""
-    return Chapter("measures", "Measures", "\n".join([*(table.html() for table in tables), *problems]))
+def measures_chapter(tables: Sequence[Table], problems: Sequence[str], meanings: Sequence[str] = ()) -> Chapter:
+    """What was measured, with sentences that tell the measures apart; and HTML about what was not."""
+    told = ["<h3>How to tell these measures apart</h3>", listed(meanings)] if meanings else []
+    return Chapter("measures", "Measures", "\n".join([*(table.html() for table in tables), *told, *problems]))
 
 
 def made_chapter(parts: Sequence[str]) -> Chapter:

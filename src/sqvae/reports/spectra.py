@@ -8,6 +8,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from torch import Tensor
 
+from sqvae.reports.plotting import caption_below
+
 
 def save_spectra(path: Path, counts: Tensor, mean: Tensor, *, codes: int, where: str) -> None:
     """Draw the mean spectrum where each unit is heard, the units side by side from the darkest sound to the brightest.
@@ -19,17 +21,18 @@ def save_spectra(path: Path, counts: Tensor, mean: Tensor, *, codes: int, where:
         where: on what they were heard.
     """
     shown = by_brightness(counts, mean, codes)
-    figure = Figure(figsize=(min(16.0, max(9.0, 4 + 0.12 * len(shown))), 4.5), layout="constrained")
+    figure = Figure(figsize=(min(16.0, max(9.0, 4 + 0.12 * len(shown))), 4.8), layout="constrained")
     axes = figure.subplots()
     image = axes.imshow(mean[shown].T.numpy(), origin="lower", aspect="auto", cmap="magma", interpolation="nearest")
     axes.set(
-        title=f"the mean spectrum of each of the {len(shown)} units used most, on {where}",
-        xlabel="unit",
-        ylabel="mel band",
+        title=f"What is heard where each of the {len(shown)} units used most is taken",
+        xlabel="number of the unit, from the darkest sound to the brightest",
+        ylabel="mel band, from low pitch to high",
     )
+    caption_below(figure, f"Each column is the mean spectrum at a unit's places, on {where}.")
     step = max(1, len(shown) // 32)
     axes.set_xticks(range(0, len(shown), step), [str(int(code)) for code in shown[::step]], rotation=90, fontsize=7)
-    figure.colorbar(image, ax=axes, label="dB")
+    figure.colorbar(image, ax=axes, label="mean level in dB")
     figure.savefig(path, dpi=110)
 
 

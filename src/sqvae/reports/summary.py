@@ -34,40 +34,57 @@ def summarize(
     folder: RunFolder,
     experiment: Mapping[str, Any],
     *,
+    taken_as: str,
     about: Sequence[str],
     parameters: int,
     fingerprint: str | None,
     steps: int,
+    findings: Sequence[str] | None = None,
     plots: Sequence[str] = (),
 ) -> list[Section]:
     """What a run is, how it trained and which codes it uses.
 
     Arguments:
         experiment: as in `config.json`.
+        taken_as: as what its data was taken, and why.
         about: what becomes of an example: see :func:`about_pictures` and :func:`about_speech`.
         parameters: how many numbers are trained.
         fingerprint: of the weights in use; None before the first checkpoint.
         steps: done so far.
+        findings: what the last validation shows that is not as it should be; None before the first.
         plots: what was drawn and what was not, in lines that stand with the files.
     """
     records = read_records(folder.log)
     size = experiment["quantizer"]["codebook_size"] if experiment["quantizer"]["name"] != "gaussian-latent" else 0
     return [
-        Section("What it is", _what(experiment, about, parameters, fingerprint)),
+        Section("What it is", _what(experiment, taken_as, about, parameters, fingerprint)),
         Section("How it trained", _how(folder, experiment, records, steps)),
         Section("Self-annealing", _annealing(records, size)),
         Section("Codes", _codes(records, size)),
-        Section("Warnings", tuple(record["message"] for record in records if record["kind"] == "warning") or ("none",)),
+        Section("What is wrong now", _wrong(findings, records)),
         Section("Files", (*_files(folder), *plots)),
     ]
 
 
+def _wrong(findings: Sequence[str] | None, records: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """What is wrong by the last validation; and what was said before it, which may no longer be so."""
+    if findings is None:
+        return ("not validated yet",)
+    epoch = max(record["epoch"] for record in records if record["kind"] == "validation")
+    compared = any("mixture_gap" in record for record in records)
+    unknown = "" if compared else "; single codes and mixtures were not compared then: `sqvae evaluate` does"
+    now = tuple(findings) or (f"nothing, as far as the validation after epoch {epoch} tells{unknown}",)
+    earlier = [record for record in records if record["kind"] == "warning" and record["epoch"] < epoch]
+    return (*now, *(f"earlier, after epoch {record['epoch']}: {record['message']}" for record in earlier))
+
+
 def _what(
-    experiment: Mapping[str, Any], about: Sequence[str], parameters: int, fingerprint: str | None
+    experiment: Mapping[str, Any], taken_as: str, about: Sequence[str], parameters: int, fingerprint: str | None
 ) -> tuple[str, ...]:
     name = experiment["quantizer"]["name"]
     mark = "no checkpoint yet" if fingerprint is None else f"fingerprint {fingerprint}"
     return (
+        f"data: {taken_as}",
         f"{KINDS.get(name, name)} ({name}), recipe {experiment['recipe']}",
         *about,
         f"{parameters:,} trained numbers; {mark}",
@@ -140,10 +157,13 @@ def _how(
     if steps:
         minutes = steps[-1]["seconds"] / 60
         lines.append(f"{done_steps:,} steps so far, {minutes:.1f} minutes")
-    if done >= plan["epochs"]:
-        lines.append(f"all {plan['epochs']} epochs are done")
+    unit, has, planned = "epochs", done, plan["epochs"]
+    if plan.get("steps") is not None:
+        unit, has, planned = "steps", done_steps, plan["steps"]
+    if has >= planned:
+        lines.append(f"all {planned:,} {unit} are done")
     else:
-        lines.append(f"{done} of {plan['epochs']} epochs are done; go on with: sqvae resume {folder}")
+        lines.append(f"{has:,} of {planned:,} {unit} are done; go on with: sqvae resume {folder}")
     if validations:
         last = validations[-1]
         lines.append(f"validation after epoch {last['epoch']}: {error_of(last)}")
@@ -173,6 +193,12 @@ def _annealing(records: Sequence[Mapping[str, Any]], size: int) -> tuple[str, ..
             f"a position's entropy: {first['entropy_per_position']:.2f} nats, now {last['entropy_per_position']:.2f}, "
             f"{100 * share:.0f}% of what blind choice would have"
         )
+    gaps = [record["mixture_gap"] for record in records if "mixture_gap" in record]
+    if gaps:
+        lines.append(
+            f"single codes have {gaps[-1]:.2f} times the error of the mixtures of codes that training decodes; it was "
+            f"{gaps[0]:.2f}, and 1 is the aim"
+        )
     return tuple(lines)
 
 
@@ -182,14 +208,17 @@ def _codes(records: Sequence[Mapping[str, Any]], size: int) -> tuple[str, ...]:
         return ("a continuous latent has none",)
     if not with_counts:
         return ("not validated yet",)
-    counts: list[int] = with_counts[-1]["counts"]
+    # The best checkpoint's, which commands use and plots are of.
+    record = ([one for one in with_counts if one.get("best")] or with_counts)[-1]
+    counts: list[int] = record["counts"]
     total = sum(counts)
     ranked = sorted(range(size), key=lambda code: -counts[code])
     unused = [code for code in range(size) if not counts[code]]
     most = ", ".join(f"{code} ({100 * counts[code] / total:.1f}%)" for code in ranked[:5])
+    which = "the best checkpoint" if record.get("best") else "the newest checkpoint"
     lines = [
-        f"{size - len(unused)} of {size} are used on validation; perplexity "
-        f"{with_counts[-1]['perplexity']:.1f}: as if so many were used equally often",
+        f"with {which}, after epoch {record['epoch']}: {size - len(unused)} of {size} are used on validation; "
+        f"perplexity {record['perplexity']:.1f}: as if so many were used equally often",
         f"most used: {most}",
     ]
     if unused:

@@ -9,7 +9,7 @@ from sqvae.training.checkpoints import (
     write_checkpoint,
     write_json,
 )
-from sqvae.training.folder import RunFolder
+from sqvae.training.folder import RunFolder, no_such_folder
 from sqvae.training.loop import (
     Examples,
     Task,
@@ -25,6 +25,7 @@ from sqvae.training.order import Order, stream_seed
 from sqvae.training.plan import Plan
 from sqvae.training.schedules import SCHEDULES, Schedule, temperature
 from sqvae.training.signals import StopSignals
+from sqvae.training.speed import Pace, duration, in_words, seconds_a_step, steps_within
 from sqvae.training.watchers import JsonLines, Position, TensorBoard, Validation, Watcher, read_records
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Examples",
     "JsonLines",
     "Order",
+    "Pace",
     "Plan",
     "Position",
     "RunFolder",
@@ -46,13 +48,18 @@ __all__ = [
     "TrainingStoppedError",
     "Validation",
     "Watcher",
+    "duration",
     "fingerprint",
     "first_process_first",
+    "in_words",
     "leave_other_processes",
     "make_accelerator",
+    "no_such_folder",
     "read_checkpoint",
     "read_json",
     "read_records",
+    "seconds_a_step",
+    "steps_within",
     "stream_seed",
     "temperature",
     "this_process",

@@ -1,6 +1,7 @@
 """A run's folder: what is where, and who may write to it."""
 
 import contextlib
+import difflib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,25 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from sqvae.training.checkpoints import WEIGHTS, CheckpointError, restore_interrupted, verify
+
+
+def no_such_folder(path: str | Path) -> CheckpointError:
+    """What to raise where a run was named that is not there: with the names of those that may be meant."""
+    near = _near(Path(path))
+    advice = f"; did you mean {' or '.join(near)}?" if near else ": give the folder that `sqvae train` has written"
+    return CheckpointError(f"there is no folder {path}{advice}")
+
+
+def _near(path: Path) -> list[str]:
+    """Runs beside a path, or in runs/, whose names are like its own."""
+    found: dict[str, list[str]] = {}
+    for place in dict.fromkeys((path.parent, Path("runs"))):
+        with contextlib.suppress(OSError):
+            for run in sorted(place.iterdir()):
+                if (run / "config.json").is_file():
+                    found.setdefault(run.name, []).append(str(run))
+    close = difflib.get_close_matches(path.name, found, n=3, cutoff=0.6)
+    return [run for name in close for run in found[name]][:3]
 
 
 class RunFolder:
@@ -51,7 +71,7 @@ class RunFolder:
             probe.unlink()
         except OSError as failure:
             raise CheckpointError(
-                f"can't write to {self.path}: {failure.strerror}. Choose another folder with --out"
+                f"can't write to {self.path}: {failure.strerror}. Choose another folder with `out=`"
             ) from failure
 
     @contextlib.contextmanager
@@ -64,9 +84,9 @@ class RunFolder:
             with contextlib.suppress(OSError):
                 raise CheckpointError(
                     f"{self.path} is in use: process {owner.read_text().strip()} is training there. "
-                    f"Wait for it, stop it, or choose another folder with --out"
+                    f"Wait for it, stop it, or choose another folder with `out=`"
                 ) from None
-            raise CheckpointError(f"{self.path} is in use by another process; choose another with --out") from None
+            raise CheckpointError(f"{self.path} is in use by another process; choose another with `out=`") from None
         except OSError as failure:
             raise CheckpointError(f"can't write to {self.path}: {failure.strerror or failure}") from failure
         try:
@@ -91,6 +111,21 @@ class RunFolder:
     def holds_something(self) -> bool:
         """Whether there is a run here, or a model."""
         return any(path.exists() for path in (self.last, self.previous, self.best, self.path / WEIGHTS))
+
+    def check_new(self) -> None:
+        """Raise if training here would replace something."""
+        if self.holds_something():
+            raise CheckpointError(
+                f"{self} already holds a run. Go on with it: sqvae resume {self}; or choose another with `out=`"
+            )
+        written = (self.config, self.log, self.curves, self.pictures, self.tensorboard)
+        taken = [path.name for path in written if path.exists()]
+        if taken:
+            go_on = f" If it is a run without a checkpoint yet: sqvae resume {self}" if self.log.exists() else ""
+            raise CheckpointError(
+                f"{self} already holds {', '.join(taken)}, which a run would replace: choose another with `out=`."
+                f"{go_on}"
+            )
 
     def remove_if_empty(self) -> None:
         """Leave nothing behind where nothing was begun."""
@@ -118,6 +153,11 @@ class RunFolder:
         """The checkpoint to use: the best, or where validation has not come yet, the newest."""
         candidates = (self.best, self.best.with_name("best.old"), self.last, self.previous)
         found = next((candidate for candidate in candidates if candidate.exists()), None)
+        if found is None and self.config.exists():
+            raise CheckpointError(
+                f"nothing is saved in {self.path} yet: its first checkpoint comes after the first epoch or five "
+                "minutes, or when it is stopped (Ctrl-C)"
+            )
         if found is None:
             raise CheckpointError(f"{self.path} holds no checkpoint: give the folder that `sqvae train` has written")
         return self._verified(found)

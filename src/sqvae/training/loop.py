@@ -66,8 +66,12 @@ class Task(Protocol):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Remember it again."""
 
-    def validate(self, model: nn.Module, accelerator: Accelerator) -> Validation:
-        """A judgement of the model on examples it is not trained on; every process takes part."""
+    def validate(self, model: nn.Module, accelerator: Accelerator, temperature: float) -> Validation:
+        """A judgement of the model on examples it is not trained on; every process takes part.
+
+        Arguments:
+            temperature: of the relaxation, as training has it now.
+        """
 
 
 class TrainingStoppedError(Exception):
@@ -131,8 +135,7 @@ class Training:
             passes=plan.passes_per_epoch or 1,
             shares=processes * plan.accumulate,
         )
-        self.position = Position(0, 0, 0, plan.epochs, len(self.order))
-        self.schedule = SCHEDULES[plan.schedule](plan, self.position.steps)
+        self._stand_at(0, 0, 0)
         self.best = float("inf")
         self.seconds = 0.0
         model.to(self.accelerator.device)
@@ -163,11 +166,10 @@ class Training:
         except RuntimeError as failure:
             raise CheckpointError(f"{checkpoint} does not fit the run's configuration: {failure}") from failure
         self._load_optimizer(saved.state_tensors)
+        self._stand_at(*(saved.state[name] for name in ("epoch", "batch", "step")))
         self.schedule.restore(saved.state["schedule"])
         if self.accelerator.scaler is not None and saved.state["scaler"]:
             self.accelerator.scaler.load_state_dict(saved.state["scaler"])
-        counters = {name: saved.state[name] for name in ("epoch", "batch", "step")}
-        self.position = replace(self.position, **counters)
         self.best = float("inf") if saved.state["best"] is None else saved.state["best"]
         self.seconds = saved.state["seconds"]
         self._loss.fill_(saved.state["loss"])
@@ -180,6 +182,20 @@ class Training:
                 f"{self.position.batches:,}: use the data, the batch size and the number of processes that it had"
             )
 
+    def _stand_at(self, epoch: int, batch: int, step: int) -> None:
+        """Take a position, from which the plan says how many steps there are in all, and so how rates fall."""
+        batches = len(self.order)
+        steps = self.plan.steps
+        if steps is None:
+            steps = step - batch + (self.plan.epochs - epoch) * batches
+        self.position = Position(epoch, batch, step, steps, batches)
+        self.schedule = SCHEDULES[self.plan.schedule](self.plan, steps)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the plan is carried out, and what came of it validated."""
+        return self.position.batch == 0 and self.plan.is_over(self.position.epoch, self.position.step, self.best)
+
     def run(self) -> None:
         """Train to the end of the plan, or until a signal asks to stop."""
         start = time.monotonic() - self.seconds
@@ -187,9 +203,9 @@ class Training:
             with StopSignals() as signals:
                 self._tell("started")
                 saved = time.monotonic()
-                while not self.plan.is_over(self.position.epoch, self.best):
-                    for indices in self._batches():
-                        self._step(indices)
+                while not self.is_over:
+                    for indices in self.batches():
+                        self.step(indices)
                         self.seconds = time.monotonic() - start
                         if self._agreed(signals.received is not None):
                             self._save()
@@ -204,18 +220,20 @@ class Training:
             self._diverged(str(failure), failure)
         finally:
             self._tell("finished")
-            self.accelerator.free_memory()
+            if self.accelerator.device.type != "cpu":  # where there is memory to give back; it takes a quarter second
+                self.accelerator.free_memory()
 
-    def _batches(self) -> Iterator[Tensor]:
+    def batches(self) -> Iterator[Tensor]:
         """What is left of the present epoch: of each batch, this process's part."""
         self.prepared.train()
         epoch, processes = self.position.epoch, self.accelerator.num_processes
         share = self.order.batch_size // processes
         first = share * self.accelerator.process_index
-        for index in range(self.position.batch, len(self.order)):
+        end = min(len(self.order), self.position.batch + self.position.steps - self.position.step)
+        for index in range(self.position.batch, end):
             yield self.order.batch(epoch, index)[first : first + share]
 
-    def _step(self, indices: Tensor) -> None:
+    def step(self, indices: Tensor) -> None:
         """One step of the optimizer."""
         step = self.position.step
         rate = self.schedule.rate(step)
@@ -239,7 +257,7 @@ class Training:
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.position = replace(self.position, batch=self.position.batch + 1, step=step + 1)
-        self._tell("stepped", rate)
+        self._tell("stepped", rate, self.mean_loss)
         if (step + 1) % self.plan.log_every == 0:
             self._record(x, outcome, rate, float(tau))
 
@@ -269,6 +287,11 @@ class Training:
             {"loss": loss, **statistics, "temperature": tau, "rate": rate, "seconds": round(self.seconds, 3)},
         )
 
+    @property
+    def mean_loss(self) -> Tensor:
+        """(): of the steps since the last record, in this process."""
+        return self._loss / max(1, self._losses)
+
     def _forget_losses(self) -> None:
         self._loss.zero_()
         self._losses = 0
@@ -276,7 +299,8 @@ class Training:
     def _validate(self) -> None:
         """Judge the model, remember the best, and save."""
         self.prepared.eval()
-        validation = self.task.validate(self.model, self.accelerator)
+        tau = temperature(self.plan, self.position.step, self.position.steps)
+        validation = self.task.validate(self.model, self.accelerator, tau)
         self.schedule.validated(validation.loss)
         improved = validation.loss < self.best
         self.best = min(self.best, validation.loss)

@@ -12,6 +12,8 @@ class Plan:
     """How long, how fast and how carefully to train."""
 
     epochs: int = 100
+    steps: int | None = None
+    """Train for so many steps, whatever the epochs, the last of which may then be cut short. None: for all epochs."""
     passes_per_epoch: int | None = None
     """How often an epoch goes through the data. None: once, or where examples are few, as often as gives 200 steps."""
     batch_size: int = 32
@@ -63,7 +65,7 @@ class Plan:
             )
         if not 0 <= self.temperature_hold < 1:
             raise ValueError(f"training.temperature_hold must be at least 0 and below 1, got {self.temperature_hold}")
-        for name in ("passes_per_epoch", "clip", "threads"):
+        for name in ("steps", "passes_per_epoch", "clip", "threads"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"training.{name} must be > 0, or none; got {value}")
@@ -78,11 +80,13 @@ class Plan:
                 f"{self.accumulate} equal shares"
             )
 
-    def is_over(self, epochs: int, best: float) -> bool:
+    def is_over(self, epochs: int, steps: int, best: float) -> bool:
         """Whether a run has come to its end.
 
         Arguments:
-            epochs: those it has trained for.
+            epochs: those it has trained for,
+            steps: and its steps.
             best: the least loss on validation so far.
         """
-        return epochs >= self.epochs or (self.until is not None and best <= self.until)
+        done = epochs >= self.epochs if self.steps is None else steps >= self.steps
+        return done or (self.until is not None and best <= self.until)

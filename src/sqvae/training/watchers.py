@@ -19,14 +19,16 @@ class Position:
     """Batches of the present epoch that are done."""
     step: int
     """Steps since the beginning."""
-    epochs: int
+    steps: int
+    """Of the whole run."""
     batches: int
     """Of an epoch."""
 
     @property
-    def steps(self) -> int:
-        """Of the whole run."""
-        return self.epochs * self.batches
+    def epochs(self) -> int:
+        """Of the whole run, the last of which may be cut short."""
+        begun = self.step - self.batch
+        return self.epoch + max(0, -(-(self.steps - begun) // self.batches))
 
     def __str__(self) -> str:
         epoch = self.epoch if self.epoch == self.epochs else self.epoch + 1
@@ -48,7 +50,11 @@ class Validation:
     reconstructions: Tensor | None = field(default=None, repr=False)
     """what became of them,"""
     errors: Tensor | None = field(default=None, repr=False)
-    """and where that is wrong."""
+    """and where that is wrong;"""
+    classes: tuple[tuple[str, str], ...] = ()
+    """of label maps, the names and colours (#rrggbb) of the classes that occur in them, the most frequent first."""
+    examples: int | None = None
+    """How many there were in all, where that is to be written down."""
 
 
 class Watcher:
@@ -57,8 +63,13 @@ class Watcher:
     def started(self, position: Position) -> None:
         """Training begins, or goes on, from here."""
 
-    def stepped(self, position: Position, rate: float) -> None:
-        """A step is done. Called after each, so it had better be quick."""
+    def stepped(self, position: Position, rate: float, loss: Tensor) -> None:
+        """A step is done. Called after each, so it had better be quick.
+
+        Arguments:
+            rate: the learning rate.
+            loss: (), the mean of the last steps. To read it is to wait for the device.
+        """
 
     def recorded(self, position: Position, statistics: Mapping[str, float]) -> None:
         """Statistics of the last steps."""
@@ -97,7 +108,11 @@ class JsonLines(Watcher):
         self._write("step", position, statistics)
 
     def validated(self, position: Position, validation: Validation, best: bool) -> None:
-        extra = {"best": best, "counts": list(validation.counts)} if validation.counts else {"best": best}
+        extra: dict[str, Any] = {"best": best}
+        if validation.examples is not None:
+            extra["examples"] = validation.examples
+        if validation.counts:
+            extra["counts"] = list(validation.counts)
         self._write("validation", position, {"loss_per_dimension": validation.loss, **validation.metrics, **extra})
 
     def warned(self, position: Position, message: str) -> None:

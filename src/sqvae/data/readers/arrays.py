@@ -23,26 +23,37 @@ _AFFIX = re.compile(r"^(x|images)_|_(x|images)$")
 _Shapes = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
 
 
-class _Layout:
-    """What the axes and the numbers of an array mean."""
+class Layout:
+    """What the axes and the numbers of an array mean.
 
-    def __init__(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], labels: bool) -> None:
+    Arguments:
+        name: what the array is called in errors.
+        shape: with a first axis of pictures.
+        dtype: of its numbers.
+        labels: whether these are classes.
+        one: whether it is a single picture in memory, without that axis: it is of no use to say how to save it.
+    """
+
+    def __init__(
+        self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], labels: bool, *, one: bool = False
+    ) -> None:
         self.name = name
+        self._verb = "pass" if one else "save"
         self.dtype = dtype
         self.labels = labels
-        given = f"{name} holds {dtype} of shape {shape}"
+        given = f"{name} holds {dtype} of shape {shape[1:] if one else shape}"
         if labels and (len(shape) != 3 or dtype.kind not in "iub"):
-            raise ValueError(f"{given}; label maps are whole numbers, (N, height, width)")
+            raise ValueError(f"{given}; label maps are whole numbers, ({'' if one else 'N, '}height, width)")
         if len(shape) not in (3, 4) or (len(shape) == 4 and not {shape[1], shape[3]} & {1, 3}):
             raise ValueError(f"{given}; pictures are {_LAYOUTS}")
-        if len(shape) == 3 and shape[2] in (1, 3):
+        if len(shape) == 3 and shape[2] in (1, 3) and not one:
             raise ValueError(f"{given}, which looks like one picture; pictures are {_LAYOUTS}: add a first axis")
         if 0 in shape:
             raise ValueError(f"{given}: there is no picture in it")
         if not labels and dtype.kind not in "fb" and dtype not in (np.uint8, np.uint16):
             raise ValueError(
                 f"{given}; pictures are uint8, uint16, bool, or real numbers in [0, 1]: "
-                "if its values lie in 0 to 255, save it with .astype(numpy.uint8)"
+                f"if its values lie in 0 to 255, {self._verb} it as uint8, with .astype(numpy.uint8)"
             )
         self.number = shape[0]
         # Where both ends could be channels, they are last, as pictures come from most libraries.
@@ -65,7 +76,7 @@ class _Layout:
             span = f"in [{lowest:g}, {highest:g}]{' and NaN' if unknown else ''}"
             raise ValueError(
                 f"{self.name} holds real numbers {span if lowest <= highest else 'that are all NaN'}, "
-                "but they must lie in [0, 1]: scale them, or save pictures as uint8"
+                f"but they must lie in [0, 1]: scale them, or {self._verb} pictures as uint8"
             )
 
     def picture(self, row: NDArray[Any]) -> NDArray[np.uint8 | np.int32]:  # (...) -> (H, W) or (H, W, 3)
@@ -85,7 +96,7 @@ class _Layout:
         return np.ascontiguousarray(row[..., 0] if row.ndim == 3 and row.shape[2] == 1 else row)
 
 
-def _collection(layout: _Layout, file: Path, name: str, raw: Callable[[], Iterator[NDArray[Any]]]) -> Rows:
+def _collection(layout: Layout, file: Path, name: str, raw: Callable[[], Iterator[NDArray[Any]]]) -> Rows:
     def rows() -> Iterator[NDArray[np.uint8 | np.int32]]:
         # All of it before any of it: an array in the wrong range is a mistake, not a picture to skip.
         layout.check_range(raw())
@@ -101,7 +112,7 @@ def _open_npy(path: Path, labels: bool = False) -> Found:
         if isinstance(broken, PermissionError):
             raise
         raise ValueError(f"{path} is not an array of numbers that can be read without pickle ({broken})") from broken
-    layout = _Layout(str(path), array.shape, array.dtype, labels)
+    layout = Layout(str(path), array.shape, array.dtype, labels)
     return Found({"all": _collection(layout, path, path.stem, lambda: iter(array))})
 
 
@@ -131,7 +142,7 @@ def _open_npz(path: Path, labels: bool = False) -> Found:
         notes = (f"of {path.name} only {', '.join(chosen.values())} is read, and not {', '.join(left)}",)
     parts: dict[Part, Collection] = {}
     for part, name in chosen.items():
-        layout = _Layout(f"{path}[{name}]", *shapes[name], labels)
+        layout = Layout(f"{path}[{name}]", *shapes[name], labels)
         parts[part] = _collection(layout, path, name, partial(_rows_of_npz, path, name))
     return Found(parts, notes=notes, categories=partial(_classes_of_npz, path, tuple(chosen.values()), shapes))
 

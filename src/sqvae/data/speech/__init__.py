@@ -7,8 +7,9 @@ from sqvae.data.speech.griffin_lim import griffin_lim
 from sqvae.data.speech.hearing import Heard
 from sqvae.data.speech.loading import load_speech
 from sqvae.data.speech.log_mel import FEATURES, LogMel
+from sqvae.data.speech.processing import SpeechProcessor
 from sqvae.data.speech.readers import SPEECH_READERS
-from sqvae.data.speech.recordings import UnreadableRecordingError
+from sqvae.data.speech.recordings import UnreadableRecordingError, item_names
 from sqvae.data.speech.segments import Crops, Segments
 from sqvae.data.speech.sources import folder_of_speech
 from sqvae.data.speech.streaming import count_speech, stream_speech
@@ -25,6 +26,7 @@ __all__ = [
     "Heard",
     "LogMel",
     "Segments",
+    "SpeechProcessor",
     "SpeechSet",
     "SpeechSets",
     "UnreadableRecordingError",
@@ -36,6 +38,7 @@ __all__ = [
     "griffin_lim",
     "holds_speech",
     "is_audio_name",
+    "item_names",
     "load_speech",
     "made_up_items",
     "read_audio",

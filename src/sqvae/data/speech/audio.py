@@ -78,6 +78,19 @@ def read_audio(source: str | Path | bytes, rate: int) -> NDArray[np.float32]:  #
     return np.concatenate(list(audio_blocks(source, rate)))
 
 
+def resampled(samples: NDArray[np.float32], rate: int, wanted: int) -> NDArray[np.float32]:  # (n,) -> (m,)
+    """Samples at another rate, the same as :func:`read_audio` gives for a file of them."""
+    for name, value in (("rate", rate), ("wanted", wanted)):
+        if value not in _RATES:
+            raise ValueError(f"{name} must be between {_RATES[0]:,} and {_RATES[-1]:,} Hz, got {value}")
+    stream = soxr.ResampleStream(rate, wanted, 1, quality="HQ")
+    pieces = [stream.resample_chunk(samples), stream.resample_chunk(np.empty(0, np.float32), last=True)]
+    made: NDArray[np.float32] = np.concatenate(pieces)
+    if not len(made):
+        raise AudioError(f"it is so short that no sample is left at {wanted:,} Hz")
+    return made
+
+
 def duration(source: str | Path | bytes) -> float:
     """The length of a recording in seconds, by its header alone.
 
@@ -87,11 +100,12 @@ def duration(source: str | Path | bytes) -> float:
         return math.inf if _is_unknown(file.frames) else file.frames / file.samplerate
 
 
-def write_audio(path: Path, samples: ArrayLike, rate: int) -> None:  # (samples,)
+def write_audio(path: str | Path, samples: ArrayLike, rate: int) -> None:  # (samples,)
     """Write a recording of one channel and 16 bits, as WAV or FLAC by the name's ending.
 
     Samples beyond full scale, [-1, 1], are clipped. Samples that were read from 16 bits come back exactly.
     """
+    path = Path(path).expanduser()
     form = _WRITTEN.get(path.suffix.lower())
     if form is None:
         raise ValueError(f"{path.name} must end in {' or '.join(_WRITTEN)}, to say which format to write")

@@ -57,6 +57,16 @@ class Heard:
         return replace(self, name=name)
 
 
+def check_long_enough(samples: int, features: LogMel) -> None:
+    """Raise if a recording of so many samples, at the rate of the features, is too short for any use."""
+    number = features.frames_of(samples) if samples else 0
+    if number < LEAST_FRAMES:
+        raise ValueError(
+            f"it is too short: {counted(samples, 'sample')} at {features.rate:,} Hz, which make "
+            f"{counted(number, 'frame')}; {LEAST_FRAMES} are needed"
+        )
+
+
 def hear(recording: Recording, features: LogMel) -> Heard | Skipped:
     """A recording, read to its end; or what keeps it from being used."""
     try:
@@ -66,12 +76,7 @@ def hear(recording: Recording, features: LogMel) -> Heard | Skipped:
         else:
             wave = read_audio(source, features.rate)
             frames, samples = features(wave), len(wave)
-        number = features.frames_of(samples)
-        if number < LEAST_FRAMES:
-            raise ValueError(
-                f"it is too short: {counted(samples, 'sample')} at {features.rate:,} Hz, which make "
-                f"{counted(number, 'frame')}; {LEAST_FRAMES} are needed"
-            )
+        check_long_enough(samples, features)
         return Heard(recording.name, recording.file_id, recording.speaker, samples, features, recording.open, frames)
     except Exception as broken:
         # Damaged files and archives make their libraries raise nearly anything.

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sqvae.data.cache import cache_folder, has_remains
-from sqvae.data.collection import Part, Skipped
+from sqvae.data.collection import Part, Skipped, by_reason
 from sqvae.data.content import Progress, know_files
 from sqvae.data.speech.log_mel import FEATURES, LogMel
 from sqvae.data.speech.places import Place
@@ -14,9 +14,6 @@ from sqvae.data.speech.splits import divide
 from sqvae.data.speech.stored import KIND, StoredSpeech, find_speech, make_speech, speech_key
 from sqvae.data.speech.utterances import SpeechSets, Utterance, Utterances
 from sqvae.data.wording import counted, listed, unreadable
-
-_NAMED = 10
-"""How many recordings a note names one by one."""
 
 
 def _silent(what: str, done: int, total: int) -> None:
@@ -63,13 +60,13 @@ def load_speech(
     rows = _rows(entry, found)
     _check(entry, rows, source, strict)
     if entry.skipped:
-        notes.append(f"{unreadable(len(entry.skipped), 'recording')}: {listed(entry.skipped, _NAMED)}")
+        notes.append(f"{unreadable(len(entry.skipped), 'recording')}: {by_reason(entry.skipped)}")
     sets = divide(rows, seed=split_seed, published=speech.published)
     skipped = _skipped(entry, speech)
     return SpeechSets(
-        Utterances(entry.file, sets.train, skipped["train"]),
-        Utterances(entry.file, sets.validation, skipped["validation"]),
-        Utterances(entry.file, sets.test, skipped["test"]),
+        Utterances(entry.file, sets.train, skipped["train"], source=source),
+        Utterances(entry.file, sets.validation, skipped["validation"], source=source),
+        Utterances(entry.file, sets.test, skipped["test"], source=source),
         chosen,
         tuple(sorted({utterance.speaker for utterance in sets.train})),
         key,
@@ -106,7 +103,7 @@ def _check(entry: StoredSpeech, rows: Mapping[Part, Sequence[Utterance]], source
         raise UnreadableRecordingError(entry.skipped[0])
     if not rows.get("all") and not rows.get("train"):
         what = "to train on " if "train" in rows else ""
-        raise ValueError(f"none of the recordings {what}in {source} can be read: {listed(entry.skipped, 3)}")
+        raise ValueError(f"none of the recordings {what}in {source} can be read: {by_reason(entry.skipped)}")
 
 
 def _skipped(entry: StoredSpeech, speech: FoundSpeech) -> dict[Part, tuple[Skipped, ...]]:

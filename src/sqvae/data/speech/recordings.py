@@ -38,6 +38,11 @@ class Recording:
         return cls(name, who, file_id or PurePosixPath(name).stem, lambda: place.open(name))
 
 
+def item_names(file_id: str, speaker: str | None) -> tuple[str, ...]:
+    """What lists of ABX items may call a recording: NAME, SPEAKER/NAME or SPEAKER_NAME."""
+    return (file_id,) if speaker is None else (file_id, f"{speaker}/{file_id}", f"{speaker}_{file_id}")
+
+
 def legible(name: str) -> str:
     """A name that can be printed and is like no other: bytes that are not text are written as numbers."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

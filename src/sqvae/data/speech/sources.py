@@ -53,7 +53,7 @@ def _path(source: str | Path) -> Path:
         raise ValueError(f"{source} is a set of pictures, and not of recordings; of those there is {_names()}")
     path = Path(source).expanduser()
     if not path.exists():
-        raise FileNotFoundError(unknown(str(source), SPEECH_SETS))
+        raise FileNotFoundError(unknown(str(source)))
     return path
 
 

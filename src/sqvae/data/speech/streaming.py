@@ -11,7 +11,7 @@ from sqvae.data.speech.audio import is_audio_name
 from sqvae.data.speech.hearing import Heard, hear
 from sqvae.data.speech.log_mel import LogMel
 from sqvae.data.speech.places import Place
-from sqvae.data.speech.recordings import Recording, UnreadableRecordingError, legible
+from sqvae.data.speech.recordings import Recording, UnreadableRecordingError, item_names, legible
 from sqvae.data.speech.sources import is_speech_name, opened_speech
 
 
@@ -34,16 +34,17 @@ def stream_speech(
         features: how recordings become frames.
         strict: raise for the first recording that can't be read.
         on_skip: called with each recording that can't be read, if not strict.
-        only: the ids of the recordings that are wanted; None: all of them.
+        only: the recordings that are wanted, as lists of ABX items call them (`item_names`); None: all of them.
     """
     for source, prefix in zip(inputs, prefixes(inputs, is_speech_name, is_audio_name), strict=True):
         with opened_speech(source) as found:
             owner = _owner(source, found.place)
+            members = (one for _, some in found.speech.in_order() for one in some)
+            known = (one if one.speaker is not None else replace(one, speaker=owner) for one in members)
             recordings = [
-                one if one.speaker is not None else replace(one, speaker=owner)
-                for _, members in found.speech.in_order()
-                for one in members
-                if only is None or one.file_id in only
+                one
+                for one in known
+                if only is None or any(name in only for name in item_names(one.file_id, one.speaker))
             ]
             for outcome in _one_ahead(recordings, features):
                 named = outcome.renamed(prefix + outcome.name)

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sqvae.data.collection import Skipped
+from sqvae.data.speech.audio import audio_blocks
 from sqvae.data.speech.log_mel import LogMel
+from sqvae.data.speech.sources import opened_speech
 
 _AT_ONCE = 16_384
 """Frames that are looked at together."""
@@ -39,10 +41,19 @@ class Utterances:
         file: float32 (frames of all utterances, mels) in dB, as .npy.
         rows: the utterances, and where in the file each lies.
         skipped: recordings that are missing here because they could not be read.
+        source: what the recordings are from, if they are to be listened to.
     """
 
-    def __init__(self, file: Path, rows: Sequence[Utterance], skipped: tuple[Skipped, ...] = ()) -> None:
+    def __init__(
+        self,
+        file: Path,
+        rows: Sequence[Utterance],
+        skipped: tuple[Skipped, ...] = (),
+        *,
+        source: str | Path | None = None,
+    ) -> None:
         self.skipped = skipped
+        self.source = source
         self.names = tuple(row.name for row in rows)
         """One for each utterance: its path in the source."""
         self.file_ids = tuple(row.file_id for row in rows)
@@ -71,6 +82,19 @@ class Utterances:
             raise IndexError(f"index {index} is out of range: there are {len(self)} utterances")
         start, length = int(self._starts[index]), int(self.lengths[index])
         return torch.from_numpy(np.array(self._frames[start : start + length]))
+
+    def sound(self, index: int, rate: int, samples: int) -> NDArray[np.float32]:  # -> (up to so many samples,)
+        """The beginning of an utterance as it was recorded, read from its source."""
+        if self.source is None:
+            raise FileNotFoundError(f"where the recording {self.names[index]} lies is not known")
+        with opened_speech(self.source) as found:
+            parts, number = [], 0
+            for block in audio_blocks(found.place.open(self.names[index]), rate):
+                parts.append(block)
+                number += len(block)
+                if number >= samples:
+                    break
+            return np.concatenate(parts)[:samples]
 
     def at(self, indices: Tensor, places: Tensor) -> Tensor:  # (B,), (B, L) -> (B, L, mels)
         """Some frames of some utterances, in dB.

@@ -1,0 +1,292 @@
+"""The formats of files of codes: safetensors, numpy's .npz, and whatever else can be made of the first.
+
+Codes are written as safetensors, straight to the disk. A file in another format is made of that when all codes are
+there, piece by piece: memory stays flat, and the disk holds the codes twice meanwhile.
+
+In an .npz file the tensors have the names that they have in safetensors; names are arrays of text; and what is metadata
+there is an array here, of a number, some numbers or a text.
+"""
+
+import contextlib
+import json
+import math
+import zipfile
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from sqvae.codec.aside import Aside, CodeFileError, beside, check_no_folder
+
+SAFETENSORS = ".safetensors"
+NPZ = ".npz"
+
+WORDS = ("names", "speakers")
+"""Tensors that hold text: UTF-8, each word ended by a zero byte."""
+TEXTS = ("format", "fingerprint")
+NUMBERS = ("codebook_size", "picture_shape", "codes_per_second", "rate")
+"""Metadata: text, and JSON of a number or of some."""
+
+PIECE = 1 << 22
+"""Bytes that are copied at a time."""
+
+KINDS = {"U8": "<u1", "U16": "<u2", "I32": "<i4"}
+"""Of numbers, as the one format calls them and the other."""
+
+ZIPPED = b"PK\x03\x04"
+
+FAILURES = (SafetensorError, zipfile.BadZipFile, zlib.error, OSError, KeyError, ValueError)
+"""What reading a damaged file, or one of another kind, may raise."""
+
+Conversion = Callable[[Path, Path], None]
+"""Makes a file of another format, the second path, of one in safetensors, the first."""
+
+
+def check_ending(path: Path, endings: Iterable[str], what: str = "file of codes") -> None:
+    """Raise if a name does not end as those of a file of codes do, or of something else."""
+    known = list(endings)
+    if path.suffix.lower() not in known and not path.is_dir():
+        given = f"ends in {path.suffix}" if path.suffix else "has no ending"
+        formats = " or ".join(filter(None, (", ".join(known[:-1]), known[-1])))
+        raise CodeFileError(f"{path} {given}, and the name of a {what} must end in {formats}: that is its format")
+
+
+def unreadable(path: Path, what: str, failure: Exception) -> CodeFileError:
+    """What to raise for a file that can't be read as one of codes: it may be damaged, or something else altogether."""
+    if path.suffix.lower() in (SAFETENSORS, NPZ):
+        return CodeFileError(f"{path} can't be read as a file of {what}: {failure}")
+    return CodeFileError(
+        f"{path} is no file of {what}: encode it first (sqvae encode RUN {path} -o {what}{SAFETENSORS}), and decode "
+        "what that has written"
+    )
+
+
+def sources(inputs: str | Path | Sequence[str | Path]) -> Sequence[str | Path]:
+    """What is to be encoded, where a single source may be given by itself."""
+    return [inputs] if isinstance(inputs, str | Path) else inputs
+
+
+@contextlib.contextmanager
+def written_as(path: Path, conversions: Mapping[str, Conversion]) -> Iterator[Path]:
+    """Within the block, where to write safetensors; after it, the file has the format that its ending names.
+
+    Arguments:
+        path: of the file that is wanted.
+        conversions: the formats that there are beside safetensors, by their endings.
+    """
+    check_ending(path, [SAFETENSORS, *conversions])
+    conversion = conversions.get(path.suffix.lower())
+    if conversion is None:
+        yield path
+        return
+    try:
+        check_no_folder(path)
+    except OSError as failure:
+        raise CodeFileError(f"can't write {path}: {failure.strerror}") from failure
+    first = beside(path)
+    try:
+        yield first
+        conversion(first, path)
+    finally:
+        first.unlink(missing_ok=True)
+
+
+class NpzFile(Aside):
+    """An .npz file, made of a file in safetensors.
+
+    Arguments:
+        path: of the file.
+        source: the file that it is made of.
+    """
+
+    def __init__(self, path: Path, source: Path) -> None:
+        super().__init__(path)
+        self._source = source
+
+    def complete(self, file: BinaryIO) -> None:
+        with safe_open(self._source, framework="np") as source, zipfile.ZipFile(file, "w") as archive:
+            for name in sorted(source.keys()):
+                if name in WORDS:
+                    _put_words(archive, name, _split(bytes(source.get_tensor(name))))
+                else:
+                    _put_rows(archive, name, source.get_slice(name))
+            for name, value in sorted(source.metadata().items()):
+                _put(archive, name, np.array(value if name in TEXTS else json.loads(value)))
+
+
+def to_npz(source: Path, path: Path) -> None:
+    """Make an .npz file of one in safetensors."""
+    with NpzFile(path, source):
+        pass
+
+
+def _put(archive: zipfile.ZipFile, name: str, value: NDArray[Any]) -> None:
+    with _member(archive, name, value.dtype, value.shape) as member:
+        member.write(value.tobytes())
+
+
+def _put_rows(archive: zipfile.ZipFile, name: str, rows: Any) -> None:
+    shape = tuple(rows.get_shape())
+    kind = np.dtype(KINDS[rows.get_dtype()])
+    step = max(1, PIECE // max(1, kind.itemsize * math.prod(shape[1:])))
+    with _member(archive, name, kind, shape) as member:
+        for start in range(0, shape[0], step):
+            member.write(rows[start : min(start + step, shape[0])].tobytes())
+
+
+def _put_words(archive: zipfile.ZipFile, name: str, words: list[str]) -> None:
+    kind = np.dtype(f"<U{max(map(len, words), default=1) or 1}")
+    step = max(1, PIECE // kind.itemsize)
+    # Mostly padding, which takes no room once deflated.
+    with _member(archive, name, kind, (len(words),), zipfile.ZIP_DEFLATED) as member:
+        for start in range(0, len(words), step):
+            member.write(np.array(words[start : start + step], kind).tobytes())
+
+
+@contextlib.contextmanager
+def _member(
+    archive: zipfile.ZipFile,
+    name: str,
+    kind: np.dtype[Any],
+    shape: tuple[int, ...],
+    compression: int = zipfile.ZIP_STORED,
+) -> Iterator[IO[bytes]]:
+    """An array of the archive, whose bytes are to be written."""
+    entry = zipfile.ZipInfo(f"{name}.npy")  # with the date of all such: the same codes make the same file
+    entry.compress_type = compression
+    header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": shape}
+    with archive.open(entry, "w", force_zip64=True) as member:
+        np.lib.format.write_array_header_1_0(member, header)
+        yield member
+
+
+class StoredCodes(ABC):
+    """A file of codes, opened for reading: tensors, words and metadata."""
+
+    @property
+    @abstractmethod
+    def metadata(self) -> Mapping[str, str]:
+        """What the file says of itself."""
+
+    @abstractmethod
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Of a tensor."""
+
+    @abstractmethod
+    def tensor(self, name: str) -> Tensor:
+        """All of a tensor."""
+
+    @abstractmethod
+    def words(self, name: str) -> list[str]:
+        """Text."""
+
+    @abstractmethod
+    def rows(self, name: str, counts: Iterable[int]) -> Iterator[Tensor]:
+        """A tensor from its beginning, so many rows at a time, as int64."""
+
+
+class _Safetensors(StoredCodes):
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        return self._file.metadata() or {}
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return tuple(self._file.get_slice(name).get_shape())
+
+    def tensor(self, name: str) -> Tensor:
+        tensor: Tensor = self._file.get_tensor(name)
+        return tensor
+
+    def words(self, name: str) -> list[str]:
+        return _split(bytes(self.tensor(name).numpy()))
+
+    def rows(self, name: str, counts: Iterable[int]) -> Iterator[Tensor]:
+        tensor, start = self._file.get_slice(name), 0
+        for count in counts:
+            yield tensor[start : start + count].long()
+            start += count
+
+
+class _Npz(StoredCodes):
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        there = {name.removesuffix(".npy") for name in self._archive.namelist()}
+        texts = {name: str(self._array(name)) for name in TEXTS if name in there}
+        return texts | {name: json.dumps(self._array(name).tolist()) for name in NUMBERS if name in there}
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._header(name)[1]
+
+    def tensor(self, name: str) -> Tensor:
+        return torch.from_numpy(self._array(name))
+
+    def words(self, name: str) -> list[str]:
+        return [word for some in self._pieces(name, self._steps(name)) for word in some.tolist()]
+
+    def rows(self, name: str, counts: Iterable[int]) -> Iterator[Tensor]:
+        for some in self._pieces(name, counts):
+            yield torch.from_numpy(some.astype(np.int64))
+
+    def _array(self, name: str) -> NDArray[Any]:
+        with self._archive.open(f"{name}.npy") as member:
+            array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
+        return array
+
+    def _header(self, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
+        with self._archive.open(f"{name}.npy") as member:
+            return _read_header(member)
+
+    def _steps(self, name: str) -> Iterator[int]:
+        kind, shape = self._header(name)
+        step = max(1, PIECE // max(1, kind.itemsize))
+        return (min(step, shape[0] - start) for start in range(0, shape[0], step))
+
+    def _pieces(self, name: str, counts: Iterable[int]) -> Iterator[NDArray[Any]]:
+        with self._archive.open(f"{name}.npy") as member:
+            kind, (_, *inner) = _read_header(member)
+            row = kind.itemsize * math.prod(inner)
+            for count in counts:
+                try:
+                    some = np.frombuffer(member.read(count * row), kind).reshape(count, *inner)
+                except (zipfile.BadZipFile, zlib.error, ValueError) as failure:
+                    raise CodeFileError(f"{self._archive.filename} is damaged: {failure}. Encode again") from failure
+                yield some
+
+
+def _read_header(member: IO[bytes]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    version = np.lib.format.read_magic(member)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, kind = read(member)
+    if fortran and len(shape) > 1:
+        raise ValueError("an array is stored column by column: save np.ascontiguousarray of it")
+    return kind, shape
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[StoredCodes]:
+    """A file of codes in whichever format, by how it begins."""
+    with path.open("rb") as file:
+        zipped = file.read(len(ZIPPED)) == ZIPPED
+    if zipped:
+        with zipfile.ZipFile(path) as archive:
+            yield _Npz(archive)
+    else:
+        with safe_open(path, framework="pt") as file:
+            yield _Safetensors(file)
+
+
+def _split(joined: bytes) -> list[str]:
+    return [word.decode("utf-8", "surrogateescape") for word in joined.split(b"\0")[:-1]]

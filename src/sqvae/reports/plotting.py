@@ -1,0 +1,50 @@
+"""Plots by Matplotlib: what all of them share."""
+
+import textwrap
+from typing import Literal
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.transforms import ScaledTranslation
+
+from sqvae.reports.axes import Axis, fitting, number
+
+LETTERS = 16.5
+"""Letters of small print that fit into an inch."""
+
+AXIS_WORDS = 0.55
+"""Inches below a plot that its axis takes: numbers, and what they are."""
+
+
+def draw_axis(axes: Axes, which: Literal["x", "y"], fitted: Axis) -> None:
+    """Give a plot an axis: its ends, its scale, and labels at round values that have room beside each other."""
+    axes.set(**{f"{which}scale": "log" if fitted.log else "linear"})
+    axes.set(**{f"{which}lim": (fitted.low, fitted.high)})
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_locator(FixedLocator(fitted.ticks()))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axis.set_minor_locator(NullLocator())
+
+
+def fit_heights(*plots: Axes, log: bool | None = None, floor: bool = False) -> None:
+    """Give plots of lines one upward axis for all of them, by the rule for all plots: see :func:`fitting`."""
+    lines = [line for axes in plots for line in axes.lines]
+    values = [float(value) for line in lines for value in np.asarray(line.get_ydata(), dtype=float)]
+    for axes in plots:
+        draw_axis(axes, "y", fitting(values, 0, 1, log=log, floor=floor))
+
+
+def legend_below(axes: Axes) -> None:
+    """Say below a plot what its lines are: over the plot it would hide some of them."""
+    if axes.get_legend_handles_labels()[0]:
+        clear = ScaledTranslation(0, -AXIS_WORDS, axes.figure.dpi_scale_trans)
+        place = {"bbox_to_anchor": (0, 0), "bbox_transform": axes.transAxes + clear, "borderaxespad": 0}
+        axes.legend(loc="upper left", fontsize="small", frameon=False, **place)
+
+
+def caption_below(figure: Figure, text: str) -> None:
+    """Write below a drawing what is seen on it, in lines that are as wide as it is."""
+    lines = textwrap.wrap(text, round(LETTERS * figure.get_figwidth()))
+    figure.supxlabel("\n".join(lines), fontsize="small", color="0.35", x=0.01, ha="left", linespacing=1.35)
