@@ -188,6 +188,7 @@ class TestQuickClicks:
 
         async def clicks():
             last = asyncio.ensure_future(looking._select(looking.session.codes.numel() - 1))
+            await asyncio.sleep(0)  # the place is chosen before the other recording comes
             await looking.explorer.work(looking.session.show, Example(example("speech")[:8], "short"))
             await asyncio.gather(last, looking.refresh())
 

@@ -183,9 +183,7 @@ class Looking:
             self._of_sound = None
             self.heard.set_visibility(False)
             self.heard.set_content("")
-        selected = session.selected
-        if selected is not None and selected >= own.numel():
-            selected = None  # it was chosen in what is shown next
+        selected = session.selected_in(looked)  # None if it was chosen in what is shown next
         framed = None if selected is None else kind.box(seen.codes, selected)
         for place, shown, words_for in (
             (self.original, seen.original, f"Original: {example.name}"),
@@ -228,16 +226,18 @@ class Looking:
         await self._refresh_code()
 
     async def _refresh_code(self) -> None:
-        session, selected, code = self.session, self.session.selected, self.session.code
-        self._changing.set_visibility(code is not None)
-        if code is None or selected is None:
+        session, looked = self.session, self.session.looked
+        selected = None if looked is None else session.selected_in(looked)
+        self._changing.set_visibility(selected is not None)
+        if looked is None or selected is None:
             self.title.set_content("<h2>No place is chosen yet</h2>")
             self.here.set_text(
                 "Choose a place in the map to see which code stands there, what it draws, where else it "
                 "is used, and to put another in its place."
             )
             return
-        codes = session.codes
+        codes = looked.seen.codes
+        code = int(codes.flatten()[selected])
         nearest = await self.explorer.work(self.explorer.nearest, code, NEAREST)
         near = [other for other, _ in nearest]
         alone = await self.explorer.work(self.explorer.tiles, [code])

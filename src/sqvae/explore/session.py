@@ -60,8 +60,12 @@ class Session:
     @property
     def selected(self) -> int | None:
         """A place in the map, counted row by row."""
-        place, looked = self._selected, self.looked
-        return None if place is None or looked is None or place >= looked.own.numel() else place
+        return None if self.looked is None else self.selected_in(self.looked)
+
+    def selected_in(self, looked: Looked) -> int | None:
+        """The same for what was looked at when the caller asked: something else may be by now."""
+        place = self._selected
+        return None if place is None or place >= looked.own.numel() else place
 
     @property
     def changes(self) -> int:
@@ -77,8 +81,9 @@ class Session:
     @property
     def code(self) -> int | None:
         """At the selected place."""
-        place = self.selected
-        return None if place is None else int(self.codes.flatten()[place])
+        looked = self.looked
+        place = None if looked is None else self.selected_in(looked)
+        return None if looked is None or place is None else int(looked.seen.codes.flatten()[place])
 
     def select(self, place: int) -> None:
         """Choose a place of the map."""
