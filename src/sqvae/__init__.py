@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         VectorQuantizer,
         VonMisesFisherQuantizer,
     )
+    from sqvae.training import Annealing
 
 __version__ = "0.1.0.dev0"
 
@@ -60,6 +61,7 @@ _HOMES = {
         "half_circle_directions",
         "one_hot_directions",
     ),
+    "sqvae.training": ("Annealing",),
     "sqvae.models": ("SQVAE", "VAE", "Bound", "Objective"),
     "sqvae.data": ("ImageProcessor",),
     "sqvae.data.speech": ("SpeechProcessor",),
@@ -72,6 +74,7 @@ __all__ = [
     "QUANTIZERS",
     "SQVAE",
     "VAE",
+    "Annealing",
     "Bound",
     "CategoricalLikelihood",
     "CodeFile",

@@ -38,6 +38,7 @@ def evaluate(
     sampled_bound: bool = False,
     detailed: bool = False,
     temperature: float | None = None,
+    latent_weight: float = 1.0,
     accelerator: Accelerator | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
@@ -49,6 +50,7 @@ def evaluate(
             again. Otherwise it is taken at the likeliest codes.
         detailed: measure each class too, of label maps.
         temperature: that of training, to compare single codes with the mixtures that it decodes, on a few batches.
+        latent_weight: what the quantizer's terms count in the loss. The bound has them whole in any case.
         accelerator: the processes that share the work, if there are several.
         progress: called with what is being done, how many pictures are done and how many there are.
     """
@@ -65,7 +67,7 @@ def evaluate(
             x,
             model.likelihood.predict(objective.output),
             reconstruction_loss=objective.fit.loss,
-            latent_loss=objective.latent_weight * objective.quantized.loss,
+            latent_loss=latent_weight * objective.latent_weight * objective.quantized.loss,
             bound=objective.bound.nats,
             counts=objective.quantized.counts,
             mean_probabilities=objective.quantized.mean_probabilities,
@@ -145,6 +147,7 @@ class PictureTask:
         batch_size: of the judgement.
         medium: what the pictures are.
         quantizer: the name of the model's.
+        latent_weight: what the quantizer's terms count in the loss by which epochs are compared.
     """
 
     def __init__(
@@ -155,8 +158,10 @@ class PictureTask:
         medium: Medium = PICTURES,
         *,
         quantizer: str = "",
+        latent_weight: float = 1.0,
     ) -> None:
         self.medium = medium
+        self.latent_weight = latent_weight
         self.model = model
         self.validation = validation
         self.batch_size = batch_size
@@ -189,6 +194,7 @@ class PictureTask:
             medium=self.medium,
             batch_size=self.batch_size,
             temperature=temperature,
+            latent_weight=self.latent_weight,
             accelerator=accelerator,
         )
         return evaluation.as_validation(tuple(self.watch.warnings(evaluation)), len(self.validation))

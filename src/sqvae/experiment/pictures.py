@@ -55,9 +55,15 @@ class PreparedPictures(Prepared):
         return new_model(self.experiment)
 
     def task(self, model: LatentModel) -> Task:
-        batch_size = self.experiment.training.batch_size
-        medium, quantizer = medium_of(self.experiment), self.experiment.quantizer.name
-        return PictureTask(model, self.data.validation, batch_size, medium, quantizer=quantizer)
+        plan = self.experiment.training
+        return PictureTask(
+            model,
+            self.data.validation,
+            plan.batch_size,
+            medium_of(self.experiment),
+            quantizer=self.experiment.quantizer.name,
+            latent_weight=plan.latent_weight_end,
+        )
 
     def evaluate(
         self,

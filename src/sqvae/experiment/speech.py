@@ -66,8 +66,14 @@ class PreparedSpeech(Prepared):
         return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
 
     def task(self, model: SpeechModel) -> Task:
-        quantizer = self.experiment.quantizer.name
-        return SpeechTask(model, self.data.validation, self.data.features, self.speakers, quantizer=quantizer)
+        return SpeechTask(
+            model,
+            self.data.validation,
+            self.data.features,
+            self.speakers,
+            quantizer=self.experiment.quantizer.name,
+            latent_weight=self.experiment.training.latent_weight_end,
+        )
 
     def evaluate(
         self,

@@ -46,6 +46,7 @@ def evaluate_speech(
     *,
     sampled_bound: bool = False,
     temperature: float | None = None,
+    latent_weight: float = 1.0,
     accelerator: Accelerator | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
@@ -55,6 +56,7 @@ def evaluate_speech(
         speakers: those that the model knows, in order.
         sampled_bound: take the bound at codes drawn from the posterior, which costs as much again.
         temperature: that of training, to compare single codes with the mixtures that it decodes, on a few batches.
+        latent_weight: what the quantizer's terms count in the loss. The bound has them whole in any case.
         accelerator: the processes that share the work, if there are several.
         progress: called with what is being done, how many utterances are done and how many there are.
     """
@@ -74,7 +76,7 @@ def evaluate_speech(
             real,
             made,
             reconstruction_loss=each * objective.fit.loss,
-            latent_loss=each * objective.latent_weight * objective.quantized.loss,
+            latent_loss=each * latent_weight * objective.latent_weight * objective.quantized.loss,
             bound=each * objective.bound.nats,
             counts=objective.quantized.counts,
             mean_probabilities=objective.quantized.mean_probabilities,
@@ -219,6 +221,7 @@ class SpeechTask:
         features: what their frames are.
         speakers: those that the model knows, in order.
         quantizer: the name of the model's.
+        latent_weight: what the quantizer's terms count in the loss by which epochs are compared.
     """
 
     def __init__(
@@ -229,7 +232,9 @@ class SpeechTask:
         speakers: tuple[str, ...],
         *,
         quantizer: str = "",
+        latent_weight: float = 1.0,
     ) -> None:
+        self.latent_weight = latent_weight
         self.model = model
         self.validation = validation
         self.features = features
@@ -263,6 +268,7 @@ class SpeechTask:
             self.features,
             self.speakers,
             temperature=temperature,
+            latent_weight=self.latent_weight,
             accelerator=accelerator,
         )
         return evaluation.as_validation(tuple(self.watch.warnings(evaluation)), len(self.validation))

@@ -1,7 +1,7 @@
 """Encoder, quantizer, decoder and likelihood, and the bound that they make."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import torch
@@ -46,6 +46,10 @@ class Objective:
     dimensions: float | Tensor
     latent_weight: float = 1.0
     """What the quantizer's terms count in the loss."""
+
+    def weighted(self, weight: float) -> "Objective":
+        """The same with quantizer's terms that count so many times what they did."""
+        return replace(self, latent_weight=weight * self.latent_weight)
 
     @property
     def loss(self) -> Tensor:

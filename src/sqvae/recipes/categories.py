@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from sqvae.experiment import DataSettings, Experiment, NetworkSettings, QuantizerSettings
-from sqvae.training import Plan
+from sqvae.training import Plan, any_budget
 
 
 def label_maps() -> Experiment:
@@ -13,7 +13,7 @@ def label_maps() -> Experiment:
         data=DataSettings(source="", kind="labels"),
         network=NetworkSettings(blocks=2),
         quantizer=QuantizerSettings("vmf", codebook_size=128),
-        training=Plan(epochs=7, learning_rate=3e-3, schedule="cosine", log_every=10),
+        training=any_budget(epochs=7, log_every=10),
     )
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from sqvae.experiment import DataSettings, Experiment, QuantizerSettings, SpeechSettings
-from sqvae.training import Plan
+from sqvae.training import Plan, any_budget
 
 BATCH = 52
 """Crops in the paper's batches."""
@@ -19,16 +19,8 @@ def speech() -> Experiment:
         data=DataSettings(source="", kind="speech"),
         # A third of the paper's channels: a ninth of the work, for recordings that are far fewer.
         speech=SpeechSettings(channels=256, segments_per_epoch=250 * BATCH),
-        quantizer=QuantizerSettings(codebook_size=512, initial_variance=4.0),
-        training=Plan(
-            epochs=7,
-            batch_size=BATCH,
-            learning_rate=2e-3,
-            schedule="cosine",
-            temperature_end=0.75,
-            clip=1.0,
-            log_every=10,
-        ),
+        quantizer=QuantizerSettings(codebook_size=512),
+        training=any_budget(epochs=7, batch_size=BATCH, clip=1.0, log_every=10),
     )
 
 

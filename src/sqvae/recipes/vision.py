@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from sqvae.experiment import DataSettings, Experiment, NetworkSettings, QuantizerSettings
-from sqvae.training import Plan
+from sqvae.training import Plan, any_budget
 
 
 def demo() -> Experiment:
@@ -12,9 +12,8 @@ def demo() -> Experiment:
         recipe="demo",
         data=DataSettings(source="demo"),
         network=NetworkSettings(widths=(32, 64), blocks=0),
-        quantizer=QuantizerSettings(codebook_size=128, initial_variance=10.0),
-        # Five times the paper's rate, and falling to 0: this run is forty times shorter.
-        training=Plan(epochs=20, learning_rate=5e-3, schedule="cosine", temperature_end=0.7),
+        quantizer=QuantizerSettings(codebook_size=128),
+        training=any_budget(epochs=20),
     )
 
 
@@ -24,10 +23,8 @@ def pictures() -> Experiment:
         recipe="pictures",
         data=DataSettings(source=""),
         network=NetworkSettings(mix=True, blocks=2),
-        # A few hundred pictures are some 1,500 steps, a hundredth of what the paper takes: so a larger rate, a
-        # quantization that has less far to go, and a temperature that comes down by the end.
-        quantizer=QuantizerSettings(codebook_size=512, initial_variance=4.0),
-        training=Plan(epochs=7, learning_rate=3e-3, schedule="cosine", temperature_end=0.5, log_every=10),
+        quantizer=QuantizerSettings(codebook_size=512),
+        training=any_budget(epochs=7, log_every=10),
     )
 
 

@@ -1,5 +1,6 @@
 """Training: one loop for everything, and checkpoints that outlive any kill."""
 
+from sqvae.training.annealing import Annealing, Stage, any_budget
 from sqvae.training.checkpoints import (
     Checkpoint,
     CheckpointError,
@@ -30,6 +31,7 @@ from sqvae.training.watchers import JsonLines, Position, TensorBoard, Validation
 
 __all__ = [
     "SCHEDULES",
+    "Annealing",
     "Checkpoint",
     "CheckpointError",
     "Examples",
@@ -40,6 +42,7 @@ __all__ = [
     "Position",
     "RunFolder",
     "Schedule",
+    "Stage",
     "StopSignals",
     "Task",
     "TensorBoard",
@@ -48,6 +51,7 @@ __all__ = [
     "TrainingStoppedError",
     "Validation",
     "Watcher",
+    "any_budget",
     "duration",
     "fingerprint",
     "first_process_first",

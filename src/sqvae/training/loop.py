@@ -15,11 +15,12 @@ from torch import Tensor, nn
 
 from sqvae.distributions.checks import DivergedError
 from sqvae.distributions.processes import processes
+from sqvae.training.annealing import parameter_groups, set_rates
 from sqvae.training.checkpoints import Checkpoint, CheckpointError, read_checkpoint, write_checkpoint
 from sqvae.training.folder import RunFolder
 from sqvae.training.order import Order, stream_seed
 from sqvae.training.plan import Plan
-from sqvae.training.schedules import SCHEDULES, temperature
+from sqvae.training.schedules import SCHEDULES, latent_weight, temperature
 from sqvae.training.signals import StopSignals
 from sqvae.training.watchers import Position, Validation, Watcher
 
@@ -140,7 +141,8 @@ class Training:
         self.seconds = 0.0
         model.to(self.accelerator.device)
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        optimizer = torch.optim.Adam(trained, lr=plan.learning_rate, fused=True)
+        groups = parameter_groups(model, plan)
+        optimizer = torch.optim.Adam(groups, lr=plan.learning_rate, fused=True)
         if plan.compile:
             model = torch.compile(model)  # type: ignore[assignment]
         if self.accelerator.scaler is None:
@@ -237,18 +239,18 @@ class Training:
         """One step of the optimizer."""
         step = self.position.step
         rate = self.schedule.rate(step)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+        set_rates(self.optimizer, rate)
         self._seed(stream_seed(self.seed, "noise", step))
         batch = self.examples.take(indices)
         tau = torch.tensor(temperature(self.plan, step, self.position.steps))
+        weight = latent_weight(self.plan, step, self.position.steps)
         shares = batch.chunk(self.plan.accumulate)
         for number, share in enumerate(shares, 1):
             x = self.task.prepare(share, self.accelerator.device)
             last = number == len(shares)
             with contextlib.nullcontext() if last else self.accelerator.no_sync(self.prepared):
                 outcome = self.prepared(x, tau)
-                loss = outcome.loss
+                loss = outcome.loss if weight == 1 else outcome.weighted(weight).loss
                 self._backward(loss / len(shares) if len(shares) > 1 else loss)
             self._loss += loss.detach() / len(shares)
         self._losses += 1

@@ -39,6 +39,11 @@ class Plan:
     """for this share of the run it stays at 1 before;"""
     temperature_minimum: float = 1e-6
     """and is never less than this."""
+    codebook_rate: float = 1.0
+    """How many times faster than the rest the quantizer's own numbers learn: its codes, and what spreads them."""
+    latent_weight_end: float = 1.0
+    """What the quantizer's terms count in the loss at the end of the run, from 1 at the beginning: the less, the more
+    the variance falls. 1 leaves the bound as it is."""
     clip: float | None = None
     """The largest norm of the gradient; None leaves it as it is."""
     precision: Precision = "no"
@@ -56,12 +61,16 @@ class Plan:
         for name in ("epochs", "batch_size", "accumulate", "patience", "log_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"training.{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("learning_rate", "temperature_minimum", "checkpoint_minutes"):
+        for name in ("learning_rate", "temperature_minimum", "checkpoint_minutes", "codebook_rate"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"training.{name} must be finite and > 0, got {getattr(self, name)}")
         if self.temperature_end is not None and not 0 < self.temperature_end <= 1:
             raise ValueError(
                 f"training.temperature_end must lie between 0 and 1, or be none; got {self.temperature_end}"
+            )
+        if not 0 < self.latent_weight_end <= 1:
+            raise ValueError(
+                f"training.latent_weight_end must be more than 0 and at most 1, got {self.latent_weight_end}"
             )
         if not 0 <= self.temperature_hold < 1:
             raise ValueError(f"training.temperature_hold must be at least 0 and below 1, got {self.temperature_hold}")

@@ -24,6 +24,11 @@ def temperature(plan: Plan, step: int, steps: int) -> float:
     return max(math.exp(-decay * max(step - start, 0)), plan.temperature_minimum)
 
 
+def latent_weight(plan: Plan, step: int, steps: int) -> float:
+    r"""What the quantizer's terms count in the loss of a step, :math:`\beta = \beta_{end}^{t / T}`."""
+    return float(plan.latent_weight_end ** (step / steps))
+
+
 class Schedule(ABC):
     """A learning rate that follows the step, or what validation says."""
 

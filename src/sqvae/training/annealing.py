@@ -1,0 +1,105 @@
+"""One schedule for any number of steps, for our own loop and for anybody else's."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from torch import nn
+from torch.optim import Optimizer
+
+from sqvae.quantizers.contract import CodebookQuantizer
+from sqvae.training.plan import Plan
+from sqvae.training.schedules import Cosine, latent_weight, temperature
+
+TIMES = "times"
+"""The entry of a parameter group that says how many times faster than the rest it learns."""
+
+
+def any_budget(**changes: Any) -> Plan:
+    """The plan for any number of steps, which a run says: a few hundred, or as many as the paper's.
+
+    Its numbers were chosen on validation pictures of CIFAR10 and MNIST: see docs/schedule.md.
+
+    Arguments:
+        changes: of the plan's other fields, such as ``epochs`` or ``batch_size``.
+    """
+    schedule = {
+        "schedule": "cosine",
+        "learning_rate": 8e-3,
+        "codebook_rate": 5.0,
+        "temperature_end": 0.3,
+        "latent_weight_end": 0.01,
+    }
+    return Plan(**{**schedule, **changes})
+
+
+class Stage(NamedTuple):
+    """What one step of training takes."""
+
+    temperature: float
+    """Of the quantizer's relaxation."""
+    weight: float
+    """What the quantizer's loss counts beside the error's."""
+
+
+class Annealing:
+    r"""Temperature, weights and learning rates over a run of so many steps, with nothing else to choose.
+
+    .. math:: \mathcal L_t = -\log p_\theta(x \mid Z_q) + \beta_t \left(\mathcal R_\varphi(Z, Z_q)
+              - H(\hat P_\varphi(Z_q \mid Z))\right), \qquad \beta_t = 0.01^{t/T}, \quad \tau_t = 0.3^{t/T}
+
+    At first this is the bound itself. The entropy in it holds the variance up, so that all codes are tried; in a short
+    run it would do so to the end, and the decoder would learn mixtures of codes. As :math:`\beta` falls, the variance
+    goes as far down as the error asks for, and no further: choices that make no difference stay free. The rates fall to
+    0 by a cosine, and the codes' rate is five times the network's, because each code gets few gradients.
+
+    It is a function of the step alone, so that a run that goes on after an interruption needs no more than its number.
+
+    Arguments:
+        steps: of the whole run, T.
+        learning_rate: the first of the network's.
+    """
+
+    def __init__(self, steps: int, *, learning_rate: float | None = None) -> None:
+        if steps < 1:
+            raise ValueError(f"steps must be at least 1, the number of steps of the whole run; got {steps}")
+        self.steps = steps
+        self.plan = any_budget(steps=steps, **({} if learning_rate is None else {"learning_rate": learning_rate}))
+        self._rate = Cosine(self.plan.learning_rate, steps)
+
+    def groups(self, model: nn.Module) -> list[dict[str, Any]]:
+        """The parameters of a model with quantizers in it, as an optimizer takes them."""
+        groups = parameter_groups(model, self.plan)
+        return [{**group, "lr": self.plan.learning_rate * group[TIMES]} for group in groups]
+
+    def begin(self, step: int, optimizer: Optimizer) -> Stage:
+        """Set the rates of a step, and say what else it takes.
+
+        Arguments:
+            step: from 0 on; after the last, all stays as it was there.
+        """
+        step = min(step, self.steps)
+        set_rates(optimizer, self._rate.rate(step))
+        return Stage(temperature(self.plan, step, self.steps), latent_weight(self.plan, step, self.steps))
+
+
+def parameter_groups(model: nn.Module, plan: Plan) -> list[dict[str, Any]]:
+    """What is trained: the network, and the quantizers' own numbers, which learn at a multiple of its rate."""
+    own = {id(parameter) for parameter in _of_quantizers(model)} if plan.codebook_rate != 1 else set()
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    groups = (
+        {"params": [parameter for parameter in trained if id(parameter) not in own], TIMES: 1.0},
+        {"params": [parameter for parameter in trained if id(parameter) in own], TIMES: plan.codebook_rate},
+    )
+    return [group for group in groups if group["params"]]
+
+
+def set_rates(optimizer: Optimizer, rate: float) -> None:
+    """Give each group the network's rate, as many times as it says."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group.get(TIMES, 1.0)
+
+
+def _of_quantizers(model: nn.Module) -> Iterator[nn.Parameter]:
+    for module in model.modules():
+        if isinstance(module, CodebookQuantizer):
+            yield from module.parameters()
