@@ -6,7 +6,6 @@ error on validation digits (`--rates` trains them all and prints that).
 """
 
 import argparse
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,8 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sqvae import Annealing
 from sqvae.data import digits
 from sqvae.distributions import perplexity
+from sqvae.quantizers import Stage
 
 BATCH = 32
 VARIANCE = 0.0956  # of the digits' pixels, over which VQ-VAE takes its error
@@ -34,8 +35,8 @@ class Passed:
 
 
 Build = Callable[[], nn.Module]
-Run = Callable[[Any, Tensor, float], Passed]
-"""Takes the model, a batch and how much of the training is done, from 0 to 1."""
+Run = Callable[[Any, Tensor, Stage], Passed]
+"""Takes the model, a batch, and what our schedule says of the step, which theirs have no use for."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class Contender:
     rate: float
     build: Build
     run: Run
+    annealed: bool = False
+    """Whether it takes our schedule; otherwise the rate alone falls, in the same way."""
 
 
 @dataclass(frozen=True)
@@ -63,22 +66,22 @@ class Row:
 def train(contender: Contender, pictures: Tensor, steps: int, seed: int) -> nn.Module:
     torch.manual_seed(seed)
     model = contender.build().train()
-    optimizer = torch.optim.Adam(model.parameters(), lr=contender.rate)
-    falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    schedule = Annealing(steps, learning_rate=contender.rate)
+    optimizer = torch.optim.Adam(schedule.groups(model) if contender.annealed else model.parameters())
     order = torch.Generator().manual_seed(seed)
     for step in range(steps):
         batch = pictures[torch.randint(len(pictures), (BATCH,), generator=order)]
+        stage = schedule.begin(step, optimizer)
         optimizer.zero_grad()
-        contender.run(model, batch, step / steps).loss.backward()
+        contender.run(model, batch, stage).loss.backward()
         optimizer.step()
-        falling.step()
     return model.eval()
 
 
 @torch.no_grad()
 def measure(contender: Contender, model: nn.Module, pictures: Tensor) -> tuple[float, float, int]:
     """The error, the perplexity of the codes and how many are used, over a whole set at once."""
-    passed = contender.run(model, pictures, 1.0)
+    passed = contender.run(model, pictures, Stage())
     counts = passed.codes.flatten().bincount().float()
     error = (passed.pictures.clamp(0, 1) - pictures).square().mean()
     return error.item(), perplexity(counts).item(), int((counts > 0).sum())
@@ -156,15 +159,10 @@ class Comparison:
 
 def ours(rate: float, build: Build, run: Run) -> Contender:
     """The same settings in every example."""
-    settings = "its defaults; D/2 log(MSE) + its loss, temperature from 1 to 0.75."
-    return Contender("GaussianQuantizer", settings, rate, build, run)
+    settings = "its defaults; D/2 log(MSE) + its loss, by the schedule `Annealing(steps)`."
+    return Contender("GaussianQuantizer", settings, rate, build, run, annealed=True)
 
 
 def gaussian_objective(pictures: Tensor, target: Tensor, loss: Tensor) -> Tensor:
     """SQ-VAE's: the likelihood with its best variance, and the quantizer's part, both per sample."""
     return target[0].numel() / 2 * (pictures - target).square().mean().log() + loss
-
-
-def temperature(progress: float, last: float = 0.75) -> float:
-    """From 1 to the last, by the same factor in each step."""
-    return math.exp(progress * math.log(last))

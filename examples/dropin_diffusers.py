@@ -8,10 +8,11 @@ from collections.abc import Sequence
 
 import torch
 from diffusers import VQModel
-from dropin_comparison import VARIANCE, Comparison, Contender, Passed, gaussian_objective, ours, temperature
+from dropin_comparison import VARIANCE, Comparison, Contender, Passed, gaussian_objective, ours
 from torch import Tensor, nn
 
 from sqvae import GaussianQuantizer
+from sqvae.quantizers import Stage
 
 CODES, DIM = 128, 64
 CHANNELS = (8, 16, 32)
@@ -23,10 +24,10 @@ class Quantize(nn.Module):
     def __init__(self, codebook_size: int, dim: int) -> None:
         super().__init__()
         self.quantizer = GaussianQuantizer(codebook_size, dim, channel_first=True)
-        self.temperature = 1.0  # VQModel calls this with z alone, so the loop sets it here
+        self.stage = Stage()  # VQModel calls this with z alone, so the loop sets it here
 
     def forward(self, z: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, None, Tensor]]:
-        quantized = self.quantizer(z, self.temperature)
+        quantized = self.quantizer(z, self.stage)
         return quantized.z_q, quantized.loss, (quantized.perplexity, None, quantized.codes.flatten())
 
     def get_codebook_entry(self, indices: Tensor, shape: Sequence[int]) -> Tensor:
@@ -54,14 +55,14 @@ def after() -> VQModel:
     return model
 
 
-def run_before(model: VQModel, x: Tensor, progress: float) -> Passed:
+def run_before(model: VQModel, x: Tensor, stage: Stage) -> Passed:
     decoded = model(x)
     error = (decoded.sample - x).square().mean()
     return Passed(decoded.sample, codes_of(model, x), error / VARIANCE + decoded.commit_loss)
 
 
-def run_after(model: VQModel, x: Tensor, progress: float) -> Passed:
-    model.quantize.temperature = temperature(progress)
+def run_after(model: VQModel, x: Tensor, stage: Stage) -> Passed:
+    model.quantize.stage = stage
     decoded = model(x)
     return Passed(decoded.sample, codes_of(model, x), gaussian_objective(decoded.sample, x, decoded.commit_loss))
 

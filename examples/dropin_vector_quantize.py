@@ -7,12 +7,13 @@ python examples/dropin_vector_quantize.py --steps 100      a few seconds
 from collections.abc import Callable
 from functools import partial
 
-from dropin_comparison import VARIANCE, Comparison, Contender, Passed, gaussian_objective, ours, temperature
+from dropin_comparison import VARIANCE, Comparison, Contender, Passed, gaussian_objective, ours
 from torch import Tensor, nn
 from vector_quantize_pytorch import VectorQuantize
 
 from sqvae import GaussianQuantizer
 from sqvae.networks import conv_decoder, conv_encoder
+from sqvae.quantizers import Stage
 
 CODES, DIM = 128, 64
 
@@ -33,7 +34,7 @@ def before(**settings: float) -> nn.Module:
     )
 
 
-def run_before(model: nn.Module, x: Tensor, progress: float) -> Passed:
+def run_before(model: nn.Module, x: Tensor, stage: Stage) -> Passed:
     z_q, codes, commitment = model.quantizer(model.encoder(x))
     pictures = model.decoder(z_q)
     return Passed(pictures, codes, (pictures - x).square().mean() / VARIANCE + commitment.sum())
@@ -43,8 +44,8 @@ def after() -> nn.Module:
     return Autoencoder(partial(GaussianQuantizer, CODES, DIM, channel_first=True))
 
 
-def run_after(model: nn.Module, x: Tensor, progress: float) -> Passed:
-    z_q, codes, loss = model.quantizer(model.encoder(x), temperature(progress))
+def run_after(model: nn.Module, x: Tensor, stage: Stage) -> Passed:
+    z_q, codes, loss = model.quantizer(model.encoder(x), stage)
     pictures = model.decoder(z_q)
     return Passed(pictures, codes, gaussian_objective(pictures, x, loss))
 

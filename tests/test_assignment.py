@@ -86,7 +86,7 @@ def test_nothing_is_kept_where_no_gradient_is_wanted(inputs):
         outputs = torch.ops.sqvae.assign(
             *inputs, torch.ones(50).double(), torch.tensor(1.0).double(), True, False, False
         )
-    assert outputs[4].numel() == outputs[5].numel() == 0
+    assert outputs[5].numel() == outputs[6].numel() == 0
 
 
 def test_entropy_is_exact_and_never_negative_where_one_code_takes_all():

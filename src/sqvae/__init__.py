@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         GaussianQuantizer,
         Quantized,
         Quantizer,
+        Stage,
         VectorQuantizer,
         VonMisesFisherQuantizer,
     )
@@ -48,6 +49,7 @@ _HOMES = {
         "GaussianQuantizer",
         "Quantized",
         "Quantizer",
+        "Stage",
         "VectorQuantizer",
         "VonMisesFisherQuantizer",
     ),
@@ -91,6 +93,7 @@ __all__ = [
     "Quantizer",
     "SpeechProcessor",
     "SpeechTokenizer",
+    "Stage",
     "Tokenizer",
     "UnitFile",
     "VectorQuantizer",

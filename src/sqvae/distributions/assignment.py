@@ -38,6 +38,9 @@ class Assignment(NamedTuple):
     """(N,): the sampled code of each position, or the likeliest."""
     usage: Tensor
     """(K,): the sum over positions of weight times assignment probability."""
+    spread: Tensor
+    r"""(N,): the variance of the logits under those probabilities, which is how fast the entropy falls with their
+    scale: :math:`-\partial H / \partial \log a` for logits :math:`a\, l`. Without gradient."""
 
 
 def assign(
@@ -64,7 +67,7 @@ def assign(
     needs_gradient = torch.is_grad_enabled() and (queries.requires_grad or keys.requires_grad or values.requires_grad)
     keep = needs_gradient and queries.shape[0] * keys.shape[0] <= KEPT_LOGITS
     return Assignment(
-        *_assign_operator(queries, keys, values, weights, temperature.to(queries.dtype), noisy, hard, keep)[:4]
+        *_assign_operator(queries, keys, values, weights, temperature.to(queries.dtype), noisy, hard, keep)[:5]
     )
 
 
@@ -86,6 +89,7 @@ class _Report(NamedTuple):
     entropy: Tensor  # (N,)
     codes: Tensor  # (N,)
     usage: Tensor  # (K,)
+    spread: Tensor  # (N,)
     weights: Tensor  # (N,)
     indices: Tensor  # (K,): 0 ... K - 1
 
@@ -179,6 +183,8 @@ def _pass_over(
         torch.sub(logits, mean.unsqueeze(-1), out=slope).mul_(probabilities)
     if report is not None:
         report.entropy[rows] = -probabilities.amax(-1).log() - mean
+        weighted = probabilities * (logits - mean.unsqueeze(-1)) if slope is None else slope
+        report.spread[rows] = torch.linalg.vecdot(weighted, logits)
         report.usage.addmv_(probabilities.T, report.weights[rows])
     if noise is not None:
         logits.sub_(noise.rows(offset + rows.start, offset + rows.stop))
@@ -212,16 +218,16 @@ def _assign(
     keep: bool,
 ) -> tuple[Tensor, ...]:
     seed = draw_seed() if noisy else torch.zeros((), dtype=torch.int64, device="cpu")
-    image, entropy, codes, usage, soft, slope, _ = _allocate(queries, keys, values, keep)
+    image, entropy, codes, usage, spread, soft, slope, _ = _allocate(queries, keys, values, keep)
     indices = torch.arange(len(keys), dtype=queries.dtype, device=queries.device)
-    report = _Report(entropy, codes, usage.zero_(), weights, indices)
+    report = _Report(entropy, codes, usage.zero_(), spread, weights, indices)
     relax, slopes = soft if keep or not hard else None, slope if keep else None
     for block in _blocks(queries, keys, temperature, int(seed), noisy, soft=relax, slope=slopes, report=report):
         if not hard:
             torch.mm(block.relaxed, values, out=image[block.rows])
     if hard:
         torch.index_select(values, 0, codes, out=image)
-    return image, entropy, codes, usage, soft, slope, seed
+    return image, entropy, codes, usage, spread, soft, slope, seed
 
 
 @full_float32_products()
@@ -294,6 +300,7 @@ def _allocate(queries: Tensor, keys: Tensor, values: Tensor, keep: bool) -> tupl
         queries.new_empty(positions),
         queries.new_empty(positions, dtype=torch.int64),
         queries.new_empty(codes),
+        queries.new_empty(positions),
         queries.new_empty(kept, codes),
         queries.new_empty(kept, codes),
         torch.empty((), dtype=torch.int64, device="cpu"),
@@ -302,8 +309,8 @@ def _allocate(queries: Tensor, keys: Tensor, values: Tensor, keep: bool) -> tupl
 
 def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     queries, keys, values, _, temperature, ctx.noisy, ctx.hard, _ = inputs
-    _, _, codes, usage, soft, slope, seed = output
-    ctx.mark_non_differentiable(codes, usage, soft, slope, seed)
+    _, _, codes, usage, spread, soft, slope, seed = output
+    ctx.mark_non_differentiable(codes, usage, spread, soft, slope, seed)
     ctx.set_materialize_grads(False)  # else zeros of (N, K) are filled for the kept tensors
     ctx.save_for_backward(queries, keys, values, temperature, codes, soft, slope, seed)
 
@@ -321,7 +328,7 @@ def _differentiate(ctx: Any, grad_image: Tensor | None, grad_entropy: Tensor | N
 _assign_operator = define_operator(
     "assign",
     "(Tensor queries, Tensor keys, Tensor values, Tensor weights, Tensor temperature, bool noisy, bool hard, bool keep)"
-    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
     _assign,
     lambda queries, keys, values, *rest: _allocate(queries, keys, values, keep=rest[-1]),
     random=True,

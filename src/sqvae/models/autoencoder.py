@@ -1,7 +1,7 @@
 """Encoder, quantizer, decoder and likelihood, and the bound that they make."""
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from sqvae.distributions.checks import check_choice, check_size
 from sqvae.likelihoods import Fit, Likelihood
 from sqvae.networks.modes import evaluating
-from sqvae.quantizers import GaussianLatent, Quantized, Quantizer
+from sqvae.quantizers import GaussianLatent, Quantized, Quantizer, Stage
 
 LatentTerms = Literal["sum", "mean"]
 
@@ -46,10 +46,6 @@ class Objective:
     dimensions: float | Tensor
     latent_weight: float = 1.0
     """What the quantizer's terms count in the loss."""
-
-    def weighted(self, weight: float) -> "Objective":
-        """The same with quantizer's terms that count so many times what they did."""
-        return replace(self, latent_weight=weight * self.latent_weight)
 
     @property
     def loss(self) -> Tensor:
@@ -115,12 +111,12 @@ class LatentModel(nn.Module):
         self.likelihood = likelihood
         self.latent_terms: LatentTerms = latent_terms
 
-    def forward(self, x: Tensor, temperature: float | Tensor = 1.0, *, sample: bool = False) -> Objective:
+    def forward(self, x: Tensor, temperature: float | Tensor | Stage = 1.0, *, sample: bool = False) -> Objective:
         """Encode, quantize, decode, and compare with the data.
 
         Arguments:
             x: (batch, ...), data as the likelihood describes it.
-            temperature: of the quantizer's relaxation.
+            temperature: of the quantizer's relaxation, or all that a schedule says of a step.
             sample: in ``eval()``, draw from the posterior rather than take its mode.
         """
         z, log_variance = self._encodings(x)

@@ -11,7 +11,7 @@ from sqvae.likelihoods import Fit, Likelihood
 from sqvae.models.autoencoder import Objective, encodings_of
 from sqvae.networks.modes import evaluating
 from sqvae.networks.speech import CONTEXT, STRIDE, SpeechDecoder, SpeechEncoder, within
-from sqvae.quantizers import Quantizer
+from sqvae.quantizers import Quantizer, Stage
 
 
 class Speech(NamedTuple):
@@ -87,11 +87,11 @@ class SpeechModel(nn.Module):
         self.register_buffer("offset", offset.float().clone())
         self.register_buffer("scale", scale.float().clone())
 
-    def forward(self, x: Speech, temperature: float | Tensor = 1.0, *, sample: bool = False) -> Objective:
+    def forward(self, x: Speech, temperature: float | Tensor | Stage = 1.0, *, sample: bool = False) -> Objective:
         """Encode, quantize, decode, and compare with the frames.
 
         Arguments:
-            temperature: of the quantizer's relaxation.
+            temperature: of the quantizer's relaxation, or all that a schedule says of a step.
             sample: in ``eval()``, draw from the posterior rather than take its mode.
         """
         frames = self._normalised(x.frames)

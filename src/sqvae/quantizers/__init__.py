@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from sqvae.quantizers.continuous import GaussianLatent
-from sqvae.quantizers.contract import Quantized, Quantizer
+from sqvae.quantizers.contract import Quantized, Quantizer, Stage
 from sqvae.quantizers.gaussian import GaussianQuantizer
 from sqvae.quantizers.vector import EMAVectorQuantizer, VectorQuantizer
 from sqvae.quantizers.von_mises_fisher import VonMisesFisherQuantizer
@@ -30,6 +30,7 @@ __all__ = [
     "GaussianQuantizer",
     "Quantized",
     "Quantizer",
+    "Stage",
     "VectorQuantizer",
     "VonMisesFisherQuantizer",
 ]

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from sqvae.distributions.processes import own_normal_like
-from sqvae.quantizers.contract import Positions, Quantized, Quantizer
+from sqvae.quantizers.contract import Positions, Quantized, Quantizer, Stage
 
 
 class GaussianLatent(Quantizer):
@@ -25,7 +25,7 @@ class GaussianLatent(Quantizer):
     def decode(self, codes: Tensor, *, channel_first: bool | None = None) -> Tensor:
         return codes
 
-    def _quantize(self, positions: Positions, scale: Tensor, temperature: float | Tensor, sample: bool) -> Quantized:
+    def _quantize(self, positions: Positions, scale: Tensor, stage: Stage, sample: bool) -> Quantized:
         mean = positions.vectors
         noise = own_normal_like(mean) if sample else torch.zeros_like(mean)
         divergence = positions.per_sample((mean.square() + scale.exp() - scale - 1).sum(-1) / 2)

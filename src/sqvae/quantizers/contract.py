@@ -4,12 +4,26 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from numbers import Real
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from sqvae.distributions import perplexity
 from sqvae.distributions.checks import check_finite, check_indices, check_positive, check_size, check_tensor
+
+
+class Stage(NamedTuple):
+    """How far a run has come, as a quantizer needs to know it: in place of the temperature alone."""
+
+    temperature: float | Tensor = 1.0
+    """Of the relaxation, > 0."""
+    latent_weight: float | Tensor = 1.0
+    """What the quantizer's terms count for its own spread, the variance or concentration: from 1, as in the bound, to
+    0, where the spread goes as far down as the error alone asks for. All else is trained by the bound in any case."""
+    straight_through: float | Tensor = 0.0
+    """How much of the decoder's gradient is given to the encodings as it is, besides what comes through the relaxed
+    draw. That vanishes as choices become certain, and the encoder would learn nothing more from the error."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +157,7 @@ class Quantizer(nn.Module, ABC):
     def forward(
         self,
         z: Tensor,
-        temperature: float | Tensor = 1.0,
+        temperature: float | Tensor | Stage = 1.0,
         *,
         log_variance: Tensor | None = None,
         mask: Tensor | None = None,
@@ -157,18 +171,20 @@ class Quantizer(nn.Module, ABC):
 
         Arguments:
             z: (batch, ..., dim), or (batch, dim, ...) if channel-first; the encoder's output.
-            temperature: of the relaxation, > 0. A tensor spares `torch.compile` a recompilation when it changes.
+            temperature: of the relaxation, > 0, or all that a schedule says of a step. Tensors spare `torch.compile` a
+                recompilation when they change.
             log_variance: from the encoder's second head, where the quantizer asks for it: of z's shape, and averaged
                 over the axes that share a variance, or with those axes already gone.
             mask: (batch, ...), True where a position counts. The others are left out of the loss, the statistics and
                 every update, whatever they hold.
             sample: in ``eval()``, draw a code from the assignment probabilities rather than take the likeliest.
         """
-        self._check_temperature(temperature)
+        stage = temperature if isinstance(temperature, Stage) else Stage(temperature)
+        self._check_temperature(stage.temperature)
         positions = self._positions(z, mask, channel_first)
         with torch.autocast(z.device.type, enabled=False):
             scale = self._scale(log_variance, positions)
-            return self._quantize(positions, scale, temperature, sample or self.training)
+            return self._quantize(positions, scale, stage, sample or self.training)
 
     @torch.no_grad()
     def encode(
@@ -196,7 +212,7 @@ class Quantizer(nn.Module, ABC):
         return vectors
 
     @abstractmethod
-    def _quantize(self, positions: Positions, scale: Tensor, temperature: float | Tensor, sample: bool) -> Quantized:
+    def _quantize(self, positions: Positions, scale: Tensor, stage: Stage, sample: bool) -> Quantized:
         """Quantize a list of positions, whose spread `scale` was made by :meth:`_scale`."""
 
     @abstractmethod

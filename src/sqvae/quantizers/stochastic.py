@@ -8,7 +8,7 @@ from torch import Tensor
 
 from sqvae.distributions import assign
 from sqvae.distributions.precision import widest_float
-from sqvae.quantizers.contract import CodebookQuantizer, Positions, Quantized
+from sqvae.quantizers.contract import CodebookQuantizer, Positions, Quantized, Stage
 from sqvae.quantizers.nearest import likeliest
 
 
@@ -35,6 +35,9 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
     """
 
     relaxes = True
+
+    scale_sign = 1
+    """1 where the scale is the logarithm of a variance, -1 where it is that of its reciprocal."""
 
     def __init__(
         self,
@@ -64,7 +67,7 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
             relative = products - products.detach().amax(-1, keepdim=True)
         return relative.to(positions.vectors.dtype).view(*positions.shape, self.codebook_size)
 
-    def _quantize(self, positions: Positions, scale: Tensor, temperature: float | Tensor, sample: bool) -> Quantized:
+    def _quantize(self, positions: Positions, scale: Tensor, stage: Stage, sample: bool) -> Quantized:
         encoding = self.project(positions.vectors)
         z = self._dequantize(encoding, scale) if sample and self.dequantize else encoding
         vectors = self.vectors().to(z.dtype)
@@ -72,7 +75,7 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         assignment = assign(
             *self._factors(z, vectors, scale),
             vectors,
-            temperature=torch.ones((), dtype=z.dtype, device="cpu") * temperature,
+            temperature=torch.ones((), dtype=z.dtype, device="cpu") * stage.temperature,
             weights=weights,
             noisy=sample,
             hard=self.hard or not self.training,
@@ -81,14 +84,15 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         if not sample:
             codes = self._likeliest(positions.vectors, scale)
             z_q = vectors[codes]
-        pull = self._regularizer(z, z_q, scale)
+        pull = self._regularizer(z, z_q, _with_share_of_gradient(scale, stage.latent_weight))
         if sample and self.dequantize:
             pull = pull - self._dequantization_cost(scale)
         regularizer = positions.per_sample(pull.expand(positions.number))
-        entropy = positions.per_sample(assignment.entropy)
+        entropy = positions.per_sample(assignment.entropy - self._held_back(assignment.spread, scale, stage))
         loss = regularizer - entropy
+        passed_on = z_q if not self.training else z_q + stage.straight_through * (z - z.detach())
         return Quantized(
-            z_q=positions.as_map(z_q),
+            z_q=positions.as_map(passed_on),
             codes=positions.as_indices(codes),
             loss=loss,
             divergence=loss + positions.per_sample_count() * math.log(self.codebook_size),
@@ -98,6 +102,17 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
             mean_probabilities=assignment.usage / weights.sum().clamp_min(1),
             **self._report(scale, positions),
         )
+
+    def _held_back(self, spread: Tensor, scale: Tensor, stage: Stage) -> Tensor:  # (N,), () ... (N, d) -> (N,)
+        r"""0, with the part of the entropy's gradient by the scale that is not to count.
+
+        Logits fall with the logarithm of the variance as :math:`e^{-s}`, so that :math:`\partial H / \partial s` is
+        their variance under the assignment probabilities; with that of the concentration it is minus that.
+        """
+        if isinstance(stage.latent_weight, float) and stage.latent_weight == 1:
+            return torch.zeros_like(spread)
+        common = scale.mean(-1) if scale.ndim else scale
+        return self.scale_sign * (1 - stage.latent_weight) * spread * (common - common.detach())
 
     def _encode(self, positions: Positions, scale: Tensor) -> Tensor:
         return positions.as_indices(self._likeliest(positions.vectors, scale))
@@ -136,3 +151,8 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
     @abstractmethod
     def _report(self, scale: Tensor, positions: Positions) -> dict[str, Tensor]:
         """The spread, under its name in :class:`Quantized`, without gradient."""
+
+
+def _with_share_of_gradient(values: Tensor, share: float | Tensor) -> Tensor:
+    """The same values, with so much of their gradient."""
+    return values if isinstance(share, float) and share == 1 else values.detach() + share * (values - values.detach())

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from sqvae.distributions.checks import check_positive, check_share, check_size
 from sqvae.distributions.processes import same_on_all_processes, sum_over_processes
-from sqvae.quantizers.contract import CodebookQuantizer, Positions, Quantized
+from sqvae.quantizers.contract import CodebookQuantizer, Positions, Quantized, Stage
 from sqvae.quantizers.nearest import nearest
 
 
@@ -35,7 +35,7 @@ class DeterministicQuantizer(CodebookQuantizer, ABC):
             raise ValueError(f"commitment is a weight: expected at least 0, got {commitment}")
         self.commitment = commitment
 
-    def _quantize(self, positions: Positions, scale: Tensor, temperature: float | Tensor, sample: bool) -> Quantized:
+    def _quantize(self, positions: Positions, scale: Tensor, stage: Stage, sample: bool) -> Quantized:
         z = positions.vectors
         codes = nearest(z, self.codebook)
         chosen = self.codebook[codes].to(z.dtype)

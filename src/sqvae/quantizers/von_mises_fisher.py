@@ -38,6 +38,8 @@ class VonMisesFisherQuantizer(StochasticQuantizer):
         channel_first: latent maps are (batch, dim, ...).
     """
 
+    scale_sign = -1
+
     def __init__(
         self,
         codebook_size: int,

@@ -9,6 +9,7 @@ from sqvae.recipes.categories import camvid, celebamask_hq, gray_celeba, grey_le
 from sqvae.recipes.choice import Choice, as_told, suitable
 from sqvae.recipes.collection import MOST_SEEDS, collect, collect_all
 from sqvae.recipes.encoder_inputs import ENCODER_INPUTS
+from sqvae.recipes.every_budget import EVERY_BUDGET
 from sqvae.recipes.figure_2 import FIGURE_2
 from sqvae.recipes.figure_5 import FIGURE_5
 from sqvae.recipes.figure_10 import FIGURE_10
@@ -68,6 +69,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "figure-4": FIGURE_4,
     "table-5": TABLE_5,
     "encoder-inputs": ENCODER_INPUTS,
+    "every-budget": EVERY_BUDGET,
     "small-budget": SMALL_BUDGET,
     "generation": GENERATION,
 }

@@ -48,6 +48,9 @@ METHODS: Mapping[str, Method] = {
     "vq-vae-ema-closed": Method(
         "VQ-VAE (EMA), closed-form variance", ("quantizer.name=vq-ema",), "tab:olive", "v", False
     ),
+    "vq-vae-ema-reset-closed": Method(
+        "VQ-VAE (EMA + code reset), closed-form variance", ("quantizer.name=vq-ema-reset",), "tab:pink", "^", False
+    ),
     "fixed": Method("fixed quantization variance", ("quantizer.name=gaussian-fixed",), "tab:green", "^", True),
     "sq-vae-1": Method("Gaussian SQ-VAE (I)", (), "tab:blue", "o", True),
     "sq-vae-2": Method("Gaussian SQ-VAE (II)", ("quantizer.name=gaussian-2",), "tab:cyan", "o", True),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from sqvae.experiment import Experiment
-from sqvae.training import Plan, any_budget
+from sqvae.training import ANY_BUDGET, Plan
 
 SHORT_EPOCHS = 3
 """Of a short run."""
@@ -51,9 +51,7 @@ def short(experiment: Experiment, epochs: int | None = None) -> Experiment:
 
 def annealed(plan: Plan) -> Plan:
     """A plan with the schedule for any budget, as long as it was before."""
-    ours = any_budget()
-    names = ("schedule", "learning_rate", "codebook_rate", "temperature_end", "latent_weight_end")
-    return replace(plan, **{name: getattr(ours, name) for name in names})
+    return replace(plan, **ANY_BUDGET)
 
 
 def _smoke(experiment: Experiment) -> Experiment:

@@ -1,6 +1,6 @@
 """Training: one loop for everything, and checkpoints that outlive any kill."""
 
-from sqvae.training.annealing import Annealing, Stage, any_budget
+from sqvae.training.annealing import ANY_BUDGET, Annealing, any_budget
 from sqvae.training.checkpoints import (
     Checkpoint,
     CheckpointError,
@@ -30,6 +30,7 @@ from sqvae.training.speed import Pace, duration, in_words, seconds_a_step, steps
 from sqvae.training.watchers import JsonLines, Position, TensorBoard, Validation, Watcher, read_records
 
 __all__ = [
+    "ANY_BUDGET",
     "SCHEDULES",
     "Annealing",
     "Checkpoint",
@@ -42,7 +43,6 @@ __all__ = [
     "Position",
     "RunFolder",
     "Schedule",
-    "Stage",
     "StopSignals",
     "Task",
     "TensorBoard",

@@ -1,56 +1,61 @@
 """One schedule for any number of steps, for our own loop and for anybody else's."""
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from torch import nn
 from torch.optim import Optimizer
 
+from sqvae.quantizers import Stage
 from sqvae.quantizers.contract import CodebookQuantizer
 from sqvae.training.plan import Plan
-from sqvae.training.schedules import Cosine, latent_weight, temperature
+from sqvae.training.schedules import Cosine, stage
 
 TIMES = "times"
 """The entry of a parameter group that says how many times faster than the rest it learns."""
 
 
-def any_budget(**changes: Any) -> Plan:
-    """The plan for any number of steps, which a run says: a few hundred, or as many as the paper's.
+ANY_BUDGET: Mapping[str, Any] = {
+    "schedule": "cosine",
+    "learning_rate": 8e-3,
+    "codebook_rate": 5.0,
+    "temperature_end": 0.3,
+    "latent_weight_end": 0.01,
+    "straight_through_end": 1.0,
+}
+"""What a plan for any number of steps says, whatever the data: see :class:`Annealing`. The numbers were chosen on
+validation pictures of CIFAR10 and MNIST: docs/schedule.md has all that was tried."""
 
-    Its numbers were chosen on validation pictures of CIFAR10 and MNIST: see docs/schedule.md.
+
+def any_budget(**changes: Any) -> Plan:
+    """The plan for any number of steps, which it is left to say: ``epochs=20``, or ``steps=1000``.
 
     Arguments:
-        changes: of the plan's other fields, such as ``epochs`` or ``batch_size``.
+        changes: of the plan's fields.
     """
-    schedule = {
-        "schedule": "cosine",
-        "learning_rate": 8e-3,
-        "codebook_rate": 5.0,
-        "temperature_end": 0.3,
-        "latent_weight_end": 0.01,
-    }
-    return Plan(**{**schedule, **changes})
-
-
-class Stage(NamedTuple):
-    """What one step of training takes."""
-
-    temperature: float
-    """Of the quantizer's relaxation."""
-    weight: float
-    """What the quantizer's loss counts beside the error's."""
+    return Plan(**{**ANY_BUDGET, **changes})
 
 
 class Annealing:
-    r"""Temperature, weights and learning rates over a run of so many steps, with nothing else to choose.
+    r"""Temperature, variance, gradients and learning rates over a run of so many steps, with nothing else to choose.
 
-    .. math:: \mathcal L_t = -\log p_\theta(x \mid Z_q) + \beta_t \left(\mathcal R_\varphi(Z, Z_q)
-              - H(\hat P_\varphi(Z_q \mid Z))\right), \qquad \beta_t = 0.01^{t/T}, \quad \tau_t = 0.3^{t/T}
+    Three things keep a short run from annealing by itself, and each has its answer here.
 
-    At first this is the bound itself. The entropy in it holds the variance up, so that all codes are tried; in a short
-    run it would do so to the end, and the decoder would learn mixtures of codes. As :math:`\beta` falls, the variance
-    goes as far down as the error asks for, and no further: choices that make no difference stay free. The rates fall to
-    0 by a cosine, and the codes' rate is five times the network's, because each code gets few gradients.
+    - The entropy in the bound holds the variance up, so that all codes are tried; in a short run it does so to the end,
+      and the decoder learns mixtures of codes. Any variance is a valid posterior, so it may follow an objective of its
+      own: with s its logarithm,
+
+      .. math:: \frac{d s}{d t} \propto -\frac{\partial}{\partial s} \left[-\log p_\theta(x \mid Z_q) + \beta_t
+                \left(\mathcal R_\varphi(Z, Z_q) - H(\hat P_\varphi(Z_q \mid Z))\right)\right],
+                \qquad \beta_t = 0.01^{t/T}.
+
+      It goes as far down as the error asks for, and no further: choices that make no difference stay free. Codes and
+      network are trained by the bound itself, :math:`\beta = 1`, throughout.
+    - The relaxed draw's gradient vanishes as choices become certain. A share :math:`\lambda_t = t/T` of the decoder's
+      is given to the encodings besides, straight through.
+    - Each code gets few gradients, so that codes learn five times as fast as the network.
+
+    The temperature is :math:`\tau_t = 0.3^{t/T}`, and the rates fall to 0 by a cosine.
 
     It is a function of the step alone, so that a run that goes on after an interruption needs no more than its number.
 
@@ -72,14 +77,14 @@ class Annealing:
         return [{**group, "lr": self.plan.learning_rate * group[TIMES]} for group in groups]
 
     def begin(self, step: int, optimizer: Optimizer) -> Stage:
-        """Set the rates of a step, and say what else it takes.
+        """Set the rates of a step, and say what the quantizer is to know of it.
 
         Arguments:
             step: from 0 on; after the last, all stays as it was there.
         """
         step = min(step, self.steps)
         set_rates(optimizer, self._rate.rate(step))
-        return Stage(temperature(self.plan, step, self.steps), latent_weight(self.plan, step, self.steps))
+        return stage(self.plan, step, self.steps)
 
 
 def parameter_groups(model: nn.Module, plan: Plan) -> list[dict[str, Any]]:

@@ -15,12 +15,13 @@ from torch import Tensor, nn
 
 from sqvae.distributions.checks import DivergedError
 from sqvae.distributions.processes import processes
+from sqvae.quantizers import Stage
 from sqvae.training.annealing import parameter_groups, set_rates
 from sqvae.training.checkpoints import Checkpoint, CheckpointError, read_checkpoint, write_checkpoint
 from sqvae.training.folder import RunFolder
 from sqvae.training.order import Order, stream_seed
 from sqvae.training.plan import Plan
-from sqvae.training.schedules import SCHEDULES, latent_weight, temperature
+from sqvae.training.schedules import SCHEDULES, stage, temperature
 from sqvae.training.signals import StopSignals
 from sqvae.training.watchers import Position, Validation, Watcher
 
@@ -96,7 +97,8 @@ class Training:
     functions of the seed and the step, and everything else is in the checkpoint.
 
     Arguments:
-        model: called as ``model(x, temperature)``, it returns something with a loss.
+        model: called as ``model(x, temperature)``, it returns something with a loss; where the plan has more to say
+            than a temperature, with a :class:`~sqvae.quantizers.Stage`.
         examples: the training set.
         task: what depends on the kind of data.
         plan: how to train.
@@ -242,15 +244,14 @@ class Training:
         set_rates(self.optimizer, rate)
         self._seed(stream_seed(self.seed, "noise", step))
         batch = self.examples.take(indices)
-        tau = torch.tensor(temperature(self.plan, step, self.position.steps))
-        weight = latent_weight(self.plan, step, self.position.steps)
+        told = Stage(*map(torch.tensor, stage(self.plan, step, self.position.steps)))
         shares = batch.chunk(self.plan.accumulate)
         for number, share in enumerate(shares, 1):
             x = self.task.prepare(share, self.accelerator.device)
             last = number == len(shares)
             with contextlib.nullcontext() if last else self.accelerator.no_sync(self.prepared):
-                outcome = self.prepared(x, tau)
-                loss = outcome.loss if weight == 1 else outcome.weighted(weight).loss
+                outcome = self.prepared(x, told if self.plan.anneals else told.temperature)
+                loss = outcome.loss
                 self._backward(loss / len(shares) if len(shares) > 1 else loss)
             self._loss += loss.detach() / len(shares)
         self._losses += 1
@@ -261,7 +262,7 @@ class Training:
         self.position = replace(self.position, batch=self.position.batch + 1, step=step + 1)
         self._tell("stepped", rate, self.mean_loss)
         if (step + 1) % self.plan.log_every == 0:
-            self._record(x, outcome, rate, float(tau))
+            self._record(x, outcome, rate, float(told.temperature))
 
     def _seed(self, seed: int) -> None:
         """Seed the noise: the same in every process, each of which draws what belongs to its part of the batch."""

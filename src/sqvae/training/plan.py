@@ -42,8 +42,11 @@ class Plan:
     codebook_rate: float = 1.0
     """How many times faster than the rest the quantizer's own numbers learn: its codes, and what spreads them."""
     latent_weight_end: float = 1.0
-    """What the quantizer's terms count in the loss at the end of the run, from 1 at the beginning: the less, the more
-    the variance falls. 1 leaves the bound as it is."""
+    """What the quantizer's terms count for its variance, or concentration, at the end of the run, from 1 at the
+    beginning: the less, the further down it goes. At 1 it is trained by the bound, like all else."""
+    straight_through_end: float = 0.0
+    """How much of the decoder's gradient is given to the encodings as it is at the end of the run, from 0 at the
+    beginning, besides what comes through the relaxed draw."""
     clip: float | None = None
     """The largest norm of the gradient; None leaves it as it is."""
     precision: Precision = "no"
@@ -80,7 +83,7 @@ class Plan:
                 raise ValueError(f"training.{name} must be > 0, or none; got {value}")
         if self.until is not None and not math.isfinite(self.until):
             raise ValueError(f"training.until must be a finite loss, or none; got {self.until}")
-        for name in ("temperature_decay", "tolerance"):
+        for name in ("temperature_decay", "tolerance", "straight_through_end"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"training.{name} must be finite and at least 0, got {getattr(self, name)}")
         if self.batch_size % self.accumulate:
@@ -88,6 +91,11 @@ class Plan:
                 f"training.accumulate must divide the batch: {self.batch_size} examples don't make "
                 f"{self.accumulate} equal shares"
             )
+
+    @property
+    def anneals(self) -> bool:
+        """Whether it has more to say to a quantizer than a temperature."""
+        return self.latent_weight_end != 1 or self.straight_through_end != 0
 
     def is_over(self, epochs: int, steps: int, best: float) -> bool:
         """Whether a run has come to its end.

@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 
+from sqvae.quantizers import Stage
 from sqvae.training.plan import Plan
 
 State = dict[str, float | int | None]
@@ -24,9 +25,11 @@ def temperature(plan: Plan, step: int, steps: int) -> float:
     return max(math.exp(-decay * max(step - start, 0)), plan.temperature_minimum)
 
 
-def latent_weight(plan: Plan, step: int, steps: int) -> float:
-    r"""What the quantizer's terms count in the loss of a step, :math:`\beta = \beta_{end}^{t / T}`."""
-    return float(plan.latent_weight_end ** (step / steps))
+def stage(plan: Plan, step: int, steps: int) -> Stage:
+    r"""What a quantizer is told at a step: :math:`\tau`, :math:`\beta = \beta_{end}^{t/T}`,
+    :math:`\lambda = \lambda_{end}\, t/T`."""
+    share = step / steps
+    return Stage(temperature(plan, step, steps), plan.latent_weight_end**share, plan.straight_through_end * share)
 
 
 class Schedule(ABC):

@@ -1,0 +1,183 @@
+"""The schedule for any number of steps: what it says, what it does to gradients, and that it resumes exactly."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from runs import tiny, weights_of, with_quantizer, write_pictures
+from sqvae import Annealing, GaussianQuantizer, VonMisesFisherQuantizer
+from sqvae.data import digits
+from sqvae.experiment import resume, train
+from sqvae.networks import conv_decoder, conv_encoder
+from sqvae.quantizers import Stage
+from sqvae.training import ANY_BUDGET, Plan, TrainingStoppedError, any_budget
+from sqvae.training.schedules import stage
+from test_exact_resume import SignalAt
+
+QUANTIZERS = {
+    "I": lambda: GaussianQuantizer(12, 4, initial_variance=2.0),
+    "III": lambda: GaussianQuantizer(12, 4, "per_position", initial_variance=2.0),
+    "IV": lambda: GaussianQuantizer(12, 4, "per_dimension", initial_variance=2.0),
+    "vMF": lambda: VonMisesFisherQuantizer(12, 4, initial_concentration=3.0),
+}
+
+
+def scale_of(quantizer):
+    return quantizer.log_concentration if hasattr(quantizer, "log_concentration") else quantizer.log_variance
+
+
+@pytest.fixture(params=QUANTIZERS)
+def quantizer(request):
+    torch.manual_seed(0)
+    return QUANTIZERS[request.param]().double()
+
+
+def forward(quantizer, told):
+    """The same encodings, with the same noise."""
+    torch.manual_seed(1)
+    z = torch.randn(5, 7, 4, dtype=torch.float64, requires_grad=True)
+    head = 0.3 * torch.randn(5, 7, 4, dtype=torch.float64)
+    options = {"log_variance": head} if quantizer.needs_log_variance else {}
+    return z, quantizer(z, told, **options)
+
+
+class TestWhatTheStageDoes:
+    def test_values_are_the_same(self, quantizer):
+        _, usual = forward(quantizer, 0.7)
+        _, told = forward(quantizer, Stage(0.7, 0.1, 0.5))
+        torch.testing.assert_close(told.z_q, usual.z_q)
+        torch.testing.assert_close(told.loss, usual.loss)
+        torch.testing.assert_close(told.divergence, usual.divergence)
+
+    @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
+    def test_the_entropy_pulls_the_spread_by_its_weight_and_nothing_else_less(self, quantizer, weight):
+        def gradients(told):
+            z, quantized = forward(quantizer, told)
+            return torch.autograd.grad(quantized.entropy, (scale_of(quantizer), z, quantizer.codebook))
+
+        usual, told = gradients(0.7), gradients(Stage(0.7, weight))
+        assert abs(usual[0]) > 0.1
+        torch.testing.assert_close(told[0], weight * usual[0], rtol=1e-6, atol=1e-9)
+        for own, before in zip(told[1:], usual[1:], strict=True):
+            torch.testing.assert_close(own, before)
+
+    def test_a_tensor_says_the_same_as_a_number(self, quantizer):
+        def gradient(told):
+            return torch.autograd.grad(forward(quantizer, told)[1].loss, scale_of(quantizer))[0]
+
+        tensors = Stage(*(torch.tensor(value, dtype=torch.float64) for value in (0.7, 0.3, 0.5)))
+        torch.testing.assert_close(gradient(tensors), gradient(Stage(0.7, 0.3, 0.5)))
+
+    def test_the_decoders_gradient_goes_straight_through_by_its_share(self, quantizer):
+        weights = torch.randn(5, 7, 4, dtype=torch.float64)
+
+        def gradient(told):
+            z, quantized = forward(quantizer, told)
+            return torch.autograd.grad((quantized.z_q * weights).sum(), z)[0]
+
+        def straight(z):
+            return torch.autograd.grad((quantizer.project(z) * weights).sum(), z)[0]
+
+        z, _ = forward(quantizer, 0.7)
+        torch.testing.assert_close(gradient(Stage(0.7, 1.0, 0.4)), gradient(0.7) + 0.4 * straight(z))
+
+    def test_nothing_of_it_in_eval(self, quantizer):
+        z, quantized = forward(quantizer.eval(), Stage(0.7, 0.1, 1.0))
+        assert torch.autograd.grad(quantized.z_q.sum(), z, allow_unused=True) == (None,)
+
+
+class TestWhatTheScheduleSays:
+    def test_from_the_bound_to_the_error(self):
+        annealing, plan = Annealing(1000), any_budget(steps=1000)
+        optimizer = torch.optim.SGD(annealing.groups(nn.Linear(2, 2)))
+        assert annealing.begin(0, optimizer) == Stage(1.0, 1.0, 0.0)
+        assert annealing.begin(500, optimizer) == stage(plan, 500, 1000)
+        assert annealing.begin(1000, optimizer) == pytest.approx((0.3, 0.01, 1.0))
+        assert annealing.begin(5000, optimizer) == pytest.approx((0.3, 0.01, 1.0))
+
+    def test_codes_learn_faster_and_all_rates_fall_to_0(self):
+        model = nn.Sequential(nn.Linear(2, 4), GaussianQuantizer(8, 4), nn.Linear(4, 2))
+        annealing = Annealing(100, learning_rate=1e-3)
+        optimizer = torch.optim.Adam(annealing.groups(model))
+        network, own = optimizer.param_groups
+        assert {id(p) for p in own["params"]} == {id(p) for p in model[1].parameters()}
+        assert len(network["params"]) == 4
+        annealing.begin(0, optimizer)
+        assert (network["lr"], own["lr"]) == pytest.approx((1e-3, 5e-3))
+        annealing.begin(50, optimizer)
+        assert (network["lr"], own["lr"]) == pytest.approx((5e-4, 2.5e-3))
+        annealing.begin(100, optimizer)
+        assert (network["lr"], own["lr"]) == pytest.approx((0, 0), abs=1e-12)
+
+    def test_codes_that_are_not_trained_make_no_group(self):
+        model = nn.Sequential(nn.Linear(2, 4), GaussianQuantizer(8, 4).requires_grad_(False))
+        assert len(Annealing(100).groups(model)) == 1
+
+    def test_the_papers_plan_says_nothing_of_it(self):
+        assert not Plan().anneals
+        assert stage(Plan(), 700, 1000)[1:] == (1.0, 0.0)
+
+    @pytest.mark.parametrize(
+        ("settings", "words"),
+        [
+            ({"latent_weight_end": 0.0}, "latent_weight_end must be more than 0"),
+            ({"straight_through_end": -0.1}, "straight_through_end must be"),
+            ({"codebook_rate": 0.0}, "codebook_rate must be"),
+        ],
+    )
+    def test_what_makes_no_sense_is_refused(self, settings, words):
+        with pytest.raises(ValueError, match=words):
+            Plan(**settings)
+
+    def test_a_run_has_steps(self):
+        with pytest.raises(ValueError, match="steps must be at least 1"):
+            Annealing(0)
+
+
+@pytest.mark.parametrize("name", ["gaussian-1", "gaussian-4", "vmf"])
+def test_it_resumes_exactly(tmp_path, name):
+    source = write_pictures(tmp_path / "pictures.npy")
+    experiment = with_quantizer(tiny(source, **ANY_BUDGET), name)
+    if name == "vmf":
+        experiment = replace(experiment, data=replace(experiment.data, kind="levels"))
+    whole = train(experiment, tmp_path / "whole", announce=_quiet)
+    with pytest.raises(TrainingStoppedError):
+        train(experiment, tmp_path / "cut", watchers=[SignalAt(17)], announce=_quiet)
+    cut = resume(tmp_path / "cut", announce=_quiet)
+    assert weights_of(cut.last) == weights_of(whole.last)
+
+
+def _quiet(text):
+    pass
+
+
+def test_in_a_loop_of_ones_own_codes_are_used_and_agree_with_what_was_decoded():
+    """A few hundred steps on real digits: many codes, and one code as good as the mixtures that training decodes."""
+    torch.manual_seed(0)
+    pictures, held_out = digits(held_out=500)
+    model = nn.ModuleDict(
+        {
+            "encoder": conv_encoder(channels=1, dim=16, widths=(8, 16)),
+            "decoder": conv_decoder(channels=1, dim=16, widths=(8, 16)),
+            "quantizer": GaussianQuantizer(codebook_size=64, dim=16, channel_first=True),
+        }
+    )
+    steps = 300
+    schedule = Annealing(steps)
+    optimizer = torch.optim.Adam(schedule.groups(model))
+    for step in range(steps):
+        x = pictures[torch.randint(len(pictures), (32,))]
+        z_q, _, loss = model["quantizer"](model["encoder"](x), schedule.begin(step, optimizer))
+        error = (model["decoder"](z_q) - x).square().mean()
+        optimizer.zero_grad()
+        (x[0].numel() / 2 * error.log() + loss).backward()
+        optimizer.step()
+    encodings = model.eval()["encoder"](held_out)
+    single = model["quantizer"](encodings)
+    mixed = model["quantizer"].train()(encodings, 0.3)
+    errors = [(model["decoder"](quantized.z_q) - held_out).square().mean() for quantized in (single, mixed)]
+    assert errors[0] < 1.1 * errors[1]
+    assert errors[0] < 0.02
+    assert single.perplexity > 20
