@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Stage,
         VectorQuantizer,
         VonMisesFisherQuantizer,
+        faults_of,
     )
     from sqvae.training import Annealing
 
@@ -52,6 +53,7 @@ _HOMES = {
         "Stage",
         "VectorQuantizer",
         "VonMisesFisherQuantizer",
+        "faults_of",
     ),
     "sqvae.likelihoods": (
         "LIKELIHOODS",
@@ -102,6 +104,7 @@ __all__ = [
     "decode_file",
     "encode_speech_to_file",
     "encode_to_file",
+    "faults_of",
     "half_circle_directions",
     "load",
     "one_hot_directions",

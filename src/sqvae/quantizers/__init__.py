@@ -5,6 +5,7 @@ from functools import partial
 
 from sqvae.quantizers.continuous import GaussianLatent
 from sqvae.quantizers.contract import Quantized, Quantizer, Stage
+from sqvae.quantizers.faults import faults_of
 from sqvae.quantizers.gaussian import GaussianQuantizer
 from sqvae.quantizers.vector import EMAVectorQuantizer, VectorQuantizer
 from sqvae.quantizers.von_mises_fisher import VonMisesFisherQuantizer
@@ -33,4 +34,5 @@ __all__ = [
     "Stage",
     "VectorQuantizer",
     "VonMisesFisherQuantizer",
+    "faults_of",
 ]
