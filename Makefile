@@ -50,6 +50,9 @@ dropin-docs: $(INSTALLED)
 # All runs that docs/results.md shows: more than a day on two cores, and goes on where it was interrupted.
 RESULTS := -o docs/results --runs runs/results --page docs/results.md
 results: $(INSTALLED)
+	$(SQVAE) reproduce every-budget --only steps=1000 $(RESULTS)
+	$(SQVAE) reproduce every-budget --only part=whole --only rate=8e-3 --only rate=3e-3 \
+		--only sq-vae-1 --only vq-vae-ema-closed --only vq-vae-ema-reset-closed $(RESULTS)
 	$(SQVAE) reproduce small-budget $(RESULTS)
 	$(SQVAE) reproduce figure-2 $(RESULTS)
 	$(SQVAE) reproduce figure-5 --only mnist $(RESULTS)

@@ -19,8 +19,8 @@ class Stage(NamedTuple):
     temperature: float | Tensor = 1.0
     """Of the relaxation, > 0."""
     latent_weight: float | Tensor = 1.0
-    """What the quantizer's terms count for its own spread, the variance or concentration: from 1, as in the bound, to
-    0, where the spread goes as far down as the error alone asks for. All else is trained by the bound in any case."""
+    """What the quantizer's terms count for its own spread, a variance or a concentration. At 1 that is trained by the
+    bound, like all else; towards 0 it goes as far as the error alone asks for."""
     straight_through: float | Tensor = 0.0
     """How much of the decoder's gradient is given to the encodings as it is, besides what comes through the relaxed
     draw. That vanishes as choices become certain, and the encoder would learn nothing more from the error."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from sqvae.experiment import Experiment
+from sqvae.experiment import Experiment, QuantizerSettings
 from sqvae.recipes.artefact import Artefact, Results, chosen, plan, report, words
 from sqvae.recipes.categories import camvid, celebamask_hq, gray_celeba, grey_levels, label_maps, mnist_levels
 from sqvae.recipes.choice import Choice, as_told, suitable
@@ -14,7 +14,7 @@ from sqvae.recipes.figure_2 import FIGURE_2
 from sqvae.recipes.figure_5 import FIGURE_5
 from sqvae.recipes.figure_10 import FIGURE_10
 from sqvae.recipes.generation import GENERATION
-from sqvae.recipes.scales import SCALES, Scale, short
+from sqvae.recipes.scales import SCALES, Scale
 from sqvae.recipes.small_budget import SMALL_BUDGET
 from sqvae.recipes.speech import librispeech, speech, vctk, zerospeech
 from sqvae.recipes.table_2 import FIGURE_6, FIGURE_7, TABLE_2
@@ -22,11 +22,14 @@ from sqvae.recipes.table_3 import FIGURE_8, TABLE_3, TABLE_9, TABLE_10
 from sqvae.recipes.table_4 import FIGURE_4, TABLE_4
 from sqvae.recipes.table_5 import TABLE_5
 from sqvae.recipes.vision import celeba, celeba_hq, cifar10, demo, fashion_mnist, mnist, pictures
+from sqvae.training import any_budget
 
 
 def mnist_short() -> Experiment:
-    """MNIST for a small budget: a tenth of the paper's epochs, and a schedule that suits them."""
-    return replace(short(mnist(), epochs=10), recipe="mnist-short")
+    """MNIST for a small budget: a tenth of the paper's epochs, and the schedule for any number of steps."""
+    return replace(
+        mnist(), recipe="mnist-short", quantizer=QuantizerSettings(codebook_size=128), training=any_budget(epochs=10)
+    )
 
 
 RECIPES: Mapping[str, Callable[[], Experiment]] = {

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from sqvae.experiment import Experiment, Record, override
 from sqvae.recipes.artefact import Artefact, Content, Results, resized
 from sqvae.recipes.methods import METHODS
-from sqvae.recipes.scales import Scale, short
+from sqvae.recipes.scales import Scale, for_any_budget
 from sqvae.recipes.vision import cifar10, fashion_mnist, mnist
 from sqvae.reports import Claim, Table, mean_and_deviation
 from sqvae.reports.plotting import fit_heights
@@ -54,11 +54,13 @@ def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]
         for method in (OURS, *RIVALS):
             for rate in RATES:
                 settings = [f"training.learning_rate={rate}", f"training.steps={steps}"]
-                experiment = override(short(METHODS[method].applied(base)), settings)
+                experiment = override(for_any_budget(METHODS[method].applied(base)), settings)
                 planned.append((experiment, {"method": method, "steps": str(steps), "rate": rate, "part": WHOLE}))
         if steps == choice:
             for part, changes in PARTS.items():
-                experiment = override(short(METHODS[OURS].applied(base)), [*changes, f"training.steps={steps}"])
+                experiment = override(
+                    for_any_budget(METHODS[OURS].applied(base)), [*changes, f"training.steps={steps}"]
+                )
                 tags = {"method": OURS, "steps": str(steps), "rate": "8e-3", "part": part.replace(" ", "-")}
                 planned.append((experiment, tags))
     return [(_logged(experiment), tags) for experiment, tags in planned]
@@ -191,7 +193,7 @@ def _by_steps(results: Results, sets: Sequence[str], budgets: Sequence[int]) -> 
         panels[1][column].set(xlabel="steps of 32 pictures", ylabel="perplexity, codes")
         fit_heights(panels[1][column], floor=True)
     handles, labels = panels[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize="small")
+    figure.legend(handles, labels, loc="outside upper center", ncols=2, fontsize="small")
     return figure
 
 
@@ -223,7 +225,7 @@ def _annealing(results: Results, sets: Sequence[str]) -> Figure:
         row[0].set(ylabel=label)
     handles, labels = panels[0][0].get_legend_handles_labels()
     if handles:
-        figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize="small")
+        figure.legend(handles, labels, loc="outside upper center", ncols=4, fontsize="small")
     return figure
 
 

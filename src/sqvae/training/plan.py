@@ -40,10 +40,10 @@ class Plan:
     temperature_minimum: float = 1e-6
     """and is never less than this."""
     codebook_rate: float = 1.0
-    """How many times faster than the rest the quantizer's own numbers learn: its codes, and what spreads them."""
+    """How many times faster than the rest the quantizer's own numbers learn, its codes and what spreads them."""
     latent_weight_end: float = 1.0
-    """What the quantizer's terms count for its variance, or concentration, at the end of the run, from 1 at the
-    beginning: the less, the further down it goes. At 1 it is trained by the bound, like all else."""
+    """What the quantizer's terms count for its variance, or its concentration, at the end of the run, from 1 at the
+    beginning. The less that is, the surer choices become; at 1 they are trained by the bound, like all else."""
     straight_through_end: float = 0.0
     """How much of the decoder's gradient is given to the encodings as it is at the end of the run, from 0 at the
     beginning, besides what comes through the relaxed draw."""
