@@ -53,7 +53,7 @@ results: $(INSTALLED)
 	$(SQVAE) reproduce every-budget --only steps=1000 $(RESULTS)
 	$(SQVAE) reproduce every-budget --only part=whole --only rate=8e-3 --only rate=3e-3 \
 		--only sq-vae-1 --only vq-vae-ema-closed --only vq-vae-ema-reset-closed $(RESULTS)
-	$(SQVAE) reproduce small-budget $(RESULTS)
+	$(SQVAE) reproduce every-budget --only mnist --only steps=15620 --only steps=31240 $(RESULTS)
 	$(SQVAE) reproduce figure-2 $(RESULTS)
 	$(SQVAE) reproduce figure-5 --only mnist $(RESULTS)
 	$(SQVAE) reproduce figure-5 --only fashion-mnist --only k=64 --only k=256 --only d=64 $(RESULTS)

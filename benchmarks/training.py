@@ -24,7 +24,7 @@ from sqvae.data import PictureSets
 from sqvae.experiment import Experiment, PictureTask, Tokenizer, medium_of, new_model, override, prepare_pictures
 from sqvae.models import LatentModel
 from sqvae.recipes import RECIPES
-from sqvae.training import JsonLines, Order, Position, RunFolder, TensorBoard, Training, Validation, Watcher
+from sqvae.training import Annealing, JsonLines, Order, Position, RunFolder, TensorBoard, Training, Validation, Watcher
 
 BATCH = 32
 MEASURED_ON = 4000
@@ -59,16 +59,24 @@ class Batches:
         return self.pictures[self._at : self._at + BATCH]
 
 
-def our_step(experiment: Experiment, batches: Batches, *, compiled: bool = False) -> Step:
-    """A training step as the loop does it, without the loop."""
+def our_step(
+    experiment: Experiment, batches: Batches, *, compiled: bool = False, schedule: Annealing | None = None
+) -> Step:
+    """A training step as the loop does it, without the loop.
+
+    Arguments:
+        schedule: what tells the quantizer the middle of a run; otherwise it is told a temperature and nothing else.
+    """
     model = new_model(experiment).train()
-    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=1e-3, fused=True)
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.Adam(trained if schedule is None else schedule.groups(model), lr=1e-3, fused=True)
     call = torch.compile(model) if compiled else model
     medium = medium_of(experiment)
 
     def step() -> None:
         x = medium.model_input(batches.next(), torch.device("cpu"))
-        call(x, torch.tensor(0.9)).loss.backward()
+        told = torch.tensor(0.9) if schedule is None else schedule.begin(schedule.steps // 2, optimizer)
+        call(x, told).loss.backward()
         optimizer.step()
         optimizer.zero_grad()
 
@@ -126,6 +134,15 @@ def of_the_types(experiment: Experiment, data: PictureSets, sizes: Sizes) -> lis
     steps = [our_step(override(colour, [f"quantizer.name=gaussian-{number}"]), Batches(noise)) for number in (4, 1)]
     fourth, first = median_seconds(steps, max(2, sizes.rounds // 3), "types")
     return [at_most("CIFAR10: a step of type IV / of type I", fourth, first, 1.3)]
+
+
+def of_the_schedule(experiment: Experiment, data: PictureSets, sizes: Sizes) -> list[Result]:
+    """A step by the schedule for any number of steps against one that is told a temperature: CIFAR10's model."""
+    colour = override(RECIPES["cifar10"](), ["data.size=32", "data.channels=3"])
+    noise = torch.randint(0, 256, (512, 3, 32, 32), dtype=torch.uint8)  # what the pictures show does not matter
+    steps = [our_step(colour, Batches(noise), schedule=schedule) for schedule in (Annealing(1000), None)]
+    scheduled, told = median_seconds(steps, max(2, sizes.rounds // 2), "schedule")
+    return [at_most("CIFAR10: a step by the schedule / by a temperature", scheduled, told, 1.02)]
 
 
 class OnlySteps(PictureTask):
@@ -244,7 +261,7 @@ def void(value: object) -> None:
     """Forget a value."""
 
 
-SECTIONS = (of_a_step, of_the_types, of_directions, of_the_loop, of_encoding, of_reading)
+SECTIONS = (of_a_step, of_the_schedule, of_the_types, of_directions, of_the_loop, of_encoding, of_reading)
 
 
 def digits() -> tuple[Experiment, PictureSets, str]:

@@ -127,7 +127,7 @@ def test_settings_are_overridden_by_their_kind():
         ("network.decoder_blocks=-1", r"network\.decoder_blocks must be at least 0, got -1"),
         ("network.map_dim=0", r"network\.map_dim must be at least 1, got 0"),
         ("network.map_dim=16", r"gaussian-1 would have a single code for it: set network\.map_dim=none"),
-        ("quantizer.heads=mean", r"quantizer\.heads is product or sum or none; got 'mean'"),
+        ("quantizer.heads=mean", r"quantizer\.heads is product or sum or bounded or none; got 'mean'"),
         ("training.learning_rate=inf", r"must be finite and > 0"),
         ("training.temperature_end=1.5", r"must lie between 0 and 1, or be none; got 1.5"),
         ("training.temperature_decay=nan", r"must be finite and at least 0"),
@@ -217,6 +217,16 @@ def test_a_file_from_before_a_setting_has_its_default():
     assert from_json(Experiment, content) == RECIPES["celeba"]()
 
 
+def test_a_head_is_bounded_where_the_plan_anneals_and_nothing_else_is_said():
+    def heads(recipe, *settings):
+        return build_model(override(RECIPES[recipe](), settings), (1, 16, 16)).quantizer.heads
+
+    assert heads("pictures", "quantizer.name=gaussian-4") == "bounded"
+    assert heads("pictures", "quantizer.name=gaussian-4", "quantizer.heads=sum") == "sum"
+    assert heads("pictures") == "product"  # type I has none
+    assert heads("mnist", "quantizer.name=gaussian-4") == "product"
+
+
 def test_settings_of_the_authors_own_variances_reach_the_quantizer():
     first = build_quantizer(QuantizerSettings(codebook_size=8, dim=4, variance_offset=1.0))
     assert (first.variance_offset, first.heads) == (1.0, "product")
@@ -235,10 +245,38 @@ def official(recipe, *settings):
     return with_profile(override(RECIPES[recipe](), settings), "official")
 
 
-def test_the_profile_of_the_paper_is_every_recipe_itself():
-    assert list(PROFILES) == ["paper", "official"]
+def test_the_profile_of_the_recipe_is_every_recipe_itself():
+    assert next(iter(PROFILES)) == "recipe"
     for make in RECIPES.values():
-        assert with_profile(make(), "paper") == make()
+        assert with_profile(make(), "recipe") == make()
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_the_profile_of_the_paper_has_its_schedule(recipe):
+    plan = with_profile(RECIPES[recipe](), "paper").training
+    assert not plan.anneals
+    own = RECIPES[recipe]().training
+    assert plan.epochs == own.epochs
+    if not own.anneals:
+        assert plan == own
+    else:
+        assert (plan.schedule, plan.learning_rate, plan.codebook_rate) == ("plateau", 1e-3, 1)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("name", QUANTIZERS)
+def test_every_recipe_and_quantizer_has_the_schedule_for_any_number_of_steps(recipe, name):
+    if name in ("gaussian-2", "gaussian-latent") and RECIPES[recipe]().kind == "speech":
+        return  # not for speech
+    before = override(RECIPES[recipe](), [f"quantizer.name={name}"])
+    plan = with_profile(before, "any-budget").training
+    assert plan.schedule == "cosine"
+    assert plan.anneals == name.startswith(
+        ("gaussian-1", "gaussian-2", "gaussian-3", "gaussian-4", "gaussian-f", "vmf")
+    )
+    assert plan.learning_rate == (1e-3 if not plan.anneals else 2e-3 if before.kind == "speech" else 8e-3)
+    if before.training.anneals:  # and no other is trained by what is not for it
+        assert with_profile(before, "recipe").training == plan
 
 
 @pytest.mark.parametrize(
@@ -255,7 +293,7 @@ def test_the_profile_of_the_paper_is_every_recipe_itself():
         ("cifar10", ["network.blocks=4"], (4, 3)),
         ("cifar10", ["network.decoder_blocks=6"], (2, 6)),
         ("pictures", ["data.source=/data/mine", "network.blocks=6"], (6, 5)),
-        ("demo", [], (0, 0)),
+        ("demo", [], (2, 1)),
     ],
 )
 def test_the_authors_own_networks(recipe, settings, blocks):
@@ -302,6 +340,6 @@ def test_official_concentrations_have_an_offset_of_1():
 def test_an_unknown_profile_is_named_with_what_there_is():
     with pytest.raises(
         ConfigurationError,
-        match=r"the profile 'offical' is unknown \(did you mean official\?\); there is paper, official",
+        match=r"'offical' is unknown \(did you mean official\?\); there is recipe, any-budget, paper, official",
     ):
         with_profile(Experiment(), "offical")

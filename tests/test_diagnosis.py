@@ -52,7 +52,7 @@ class TestWords:
     def test_mixtures(self):
         (words,) = of(500, mixture_gap=2.13)
         assert "mixtures of codes that no single code equals: on the test pictures single codes have 2.1 times" in words
-        assert "training.temperature_end=0.3" in words
+        assert "--profile any-budget" in words
 
 
 class Decoder(torch.nn.Module):

@@ -331,6 +331,15 @@ def test_a_run_too_short_for_curves_does_not_spoil_the_report():
     assert verdicts("figure-2", [record(tags=tags, measures=measures, training={})]) == {}
 
 
+def test_a_model_that_uses_more_codes_is_named_with_what_it_pays():
+    records = sweep_records(own_use=12.0, own_error=1 / 50, methods=("vq-vae-ema",))
+    made = report("figure-5", ARTEFACTS["figure-5"], Results(SCALES["short"], None, records, 0, Path()))
+    claim = next(claim for claim in made.claims if "a higher perplexity" in claim.text)
+    assert not claim.holds
+    assert "K = 32, VQ-VAE (EMA): 3.12 times" in claim.evidence  # 2 / 32 against 1 / 50
+    assert "K = 16" not in claim.evidence
+
+
 def table_records(errors, pictures=None):
     return [
         record(
@@ -359,25 +368,35 @@ def test_the_paper_s_numbers_stand_beside_celeba_s_alone():
     assert "paper's MSE x 1000" not in header(table_records({"sq-vae-1": 1.0}, other))
 
 
-def test_the_small_budget_s_choice_is_by_validation():
-    def budget(method, schedule, validation, test, use):
+def test_the_rates_of_every_budget_are_chosen_by_validation():
+    def run(method, rate, validation, test, use):
         return record(
-            tags={"data": "mnist", "method": method, "schedule": schedule, "seed": "0"},
+            tags={
+                "data": "mnist",
+                "method": method,
+                "steps": "1000",
+                "rate": rate,
+                "part": "whole",
+                "seed": "0",
+            },
             measures={"mse": test, "perplexity": use},
-            training={"entropy_per_position": [1.0]},
-            validation={"epoch": [1], "mse": [validation], "perplexity": [use]},
+            training={"step": [1], "mse": [1.0], "variance": [1.0], "entropy_per_position": [1.0]},
+            validation={"epoch": [1], "mse": [validation], "perplexity": [use], "mixture_gap": [1.0]},
         )
 
     records = [
-        budget("sq-vae-1", "short", 1.0, 5.0, 90.0),
-        budget("sq-vae-1", "cosine", 2.0, 1.0, 90.0),
-        budget("vq-vae-ema", "cosine", 3.0, 4.0, 20.0),
+        run("sq-vae-1", "8e-3", 1.0, 5.0, 90.0),
+        run("sq-vae-1", "3e-3", 2.0, 1.0, 90.0),
+        run("vq-vae-ema", "1e-3", 3.0, 4.0, 20.0),
     ]
-    assert list(verdicts("small-budget", records).values()) == [False]  # 5.0, of the better validation, against 4.0
-    records[2] = budget("vq-vae-ema", "cosine", 3.0, 6.0, 20.0)
-    assert list(verdicts("small-budget", records).values()) == [True]
-    records[2] = budget("vq-vae-ema", "cosine", 3.0, 6.0, 95.0)
-    assert list(verdicts("small-budget", records).values()) == [False]
+    assert list(verdicts("every-budget", records).values()) == [False, True, True, True]  # 5.0 against 4.0
+    records[2] = run("vq-vae-ema", "1e-3", 3.0, 6.0, 20.0)
+    assert list(verdicts("every-budget", records).values()) == [True, True, True, True]
+    records[2] = run("vq-vae-ema", "1e-3", 3.0, 6.0, 70.0)
+    assert list(verdicts("every-budget", records).values()) == [True, True, True, False]
+    records[2] = run("vq-vae-ema", "1e-3", 3.0, 6.0, 95.0)
+    records[0].validation["mixture_gap"] = [1.06]
+    assert list(verdicts("every-budget", records).values()) == [True, False, False, False]
 
 
 @pytest.mark.slow

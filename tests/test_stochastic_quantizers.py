@@ -34,17 +34,20 @@ def test_logits_are_those_of_the_formula(name):
 OFFICIAL = [
     *[(name, {"variance_offset": 0.7}) for name in GAUSSIAN if name != "gaussian-fixed"],
     *[(f"gaussian-{kind}", {"heads": "sum", "variance_offset": offset}) for kind in "234" for offset in (0.0, 0.7)],
+    *[(f"gaussian-{kind}", {"heads": "bounded"}) for kind in "234"],
 ]
 
 
 def official_variance(quantizer, log_variance):
-    """The authors' two forms, number by number in float64, for encodings (3, 5, DIM)."""
+    """The authors' two forms and the bounded one, number by number in float64, for encodings (3, 5, DIM)."""
     offset, own = quantizer.variance_offset, quantizer.log_variance.double().exp()
     if log_variance is None:
         return (offset + own).expand(3, 5, DIM)
     axes = {"per_sample": (1, 2), "per_position": (2,)}.get(quantizer.variance, ())
-    head = (log_variance.double().mean(axes, keepdim=True) if axes else log_variance.double()).exp()
-    return (head * (offset + own) if quantizer.heads == "product" else head + offset + own).expand(3, 5, DIM)
+    given = log_variance.double()
+    given = given.tanh() if quantizer.heads == "bounded" else given
+    head = (given.mean(axes, keepdim=True) if axes else given).exp()
+    return (head + offset + own if quantizer.heads == "sum" else head * (offset + own)).expand(3, 5, DIM)
 
 
 @pytest.mark.parametrize(("name", "options"), OFFICIAL)
@@ -106,6 +109,16 @@ def test_without_an_offset_and_with_a_product_nothing_changes_by_a_bit(name):
     assert "heads" not in repr(quantizer)
 
 
+@pytest.mark.parametrize("kind", "234")
+def test_a_bounded_head_stays_near_the_trained_scalar_however_far_it_runs(kind):
+    quantizer = build(f"gaussian-{kind}", heads="bounded", initial_variance=3.0)
+    inputs = encoder_output(quantizer, 3, 5, DIM)
+    for given, factor in ((-1e4, math.exp(-1)), (1e4, math.exp(1))):
+        far = torch.full_like(inputs["z"], given)
+        shown = quantizer(inputs["z"], log_variance=far).variance
+        torch.testing.assert_close(shown, torch.full_like(shown, 3 * factor))
+
+
 def test_an_offset_is_a_floor_that_annealing_does_not_go_below():
     quantizer = build("gaussian-1", variance_offset=1.0)
     quantizer.log_variance.data.fill_(-200.0)
@@ -122,7 +135,7 @@ def test_an_offset_is_a_floor_that_annealing_does_not_go_below():
             {"variance": "fixed", "variance_offset": 1.0},
             r"takes no variance_offset, got 1\.0; pass initial_variance=2",
         ),
-        ({"variance": "per_sample", "heads": "mean"}, r"heads must be one of 'product', 'sum'; got 'mean'"),
+        ({"variance": "per_sample", "heads": "mean"}, r"heads must be one of 'product', 'sum', 'bounded'; got 'mean'"),
         ({"heads": "sum"}, r"variance='shared' has no part from the encoder .*leave heads out"),
     ],
 )

@@ -68,9 +68,11 @@ def train(
     profile: Annotated[
         Profile,
         typer.Option(
-            "--profile", metavar="paper|official", help="Settings of the paper as printed, or of its authors' code."
+            "--profile",
+            metavar="recipe|any-budget|paper|official",
+            help="The recipe's own settings; the schedule for any number of steps; the paper's; its authors' code's.",
         ),
-    ] = Profile.paper,
+    ] = Profile.recipe,
     strict: Strict = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Train nothing: show what would be done, and how long it takes.")

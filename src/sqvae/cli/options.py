@@ -18,6 +18,8 @@ class Precision(str, Enum):
 class Profile(str, Enum):
     """A set of settings."""
 
+    recipe = "recipe"
+    any_budget = "any-budget"
     paper = "paper"
     official = "official"
 

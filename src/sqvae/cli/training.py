@@ -41,7 +41,7 @@ def asked_for(
     precision: str | None,
     compile_model: bool,
     strict: bool,
-    profile: str = "paper",
+    profile: str = "recipe",
 ) -> tuple[Experiment, TakenAs]:
     """What was asked for: the recipe, the options, and last what --set says; and as what it takes the data."""
     if recipe is None and data is None:

@@ -50,7 +50,13 @@ def check_log_scale(values: Tensor, name: str) -> None:
     """Raise if the logarithm of a variance or a concentration is NaN, or too large for what it stands for."""
     check_finite(values, name)
     try:
-        check_range(values, -80, 80, name, "; it has diverged: bound it, or lower the learning rate")
+        check_range(
+            values,
+            -80,
+            80,
+            name,
+            '; it has diverged: bound it (heads="bounded" bounds an encoder\'s), or lower the learning rate',
+        )
     except ValueError as failure:
         raise DivergedError(str(failure)) from None
 

@@ -38,7 +38,7 @@ from sqvae.experiment.prepared import Prepared
 from sqvae.experiment.pretrained import Pretrained, check_there
 from sqvae.experiment.prior_settings import PriorExperiment, PriorSettings, prior_plan
 from sqvae.experiment.priors import PreparedPrior, is_run, prepare_prior
-from sqvae.experiment.profiles import PROFILES, with_profile
+from sqvae.experiment.profiles import PROFILES, SPEECH_RATE, with_profile
 from sqvae.experiment.records import (
     STAGE,
     Planned,
@@ -79,6 +79,7 @@ __all__ = [
     "PROFILES",
     "REPRESENTATIONS",
     "SETS",
+    "SPEECH_RATE",
     "STAGE",
     "CodeAtlas",
     "CodeDistances",

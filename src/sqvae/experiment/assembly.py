@@ -1,12 +1,13 @@
 """Models from configurations."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from sqvae.data.speech import FEATURES, LogMel
-from sqvae.experiment.configuration import ConfigurationError, Experiment, QuantizerSettings
+from sqvae.experiment.configuration import WITH_HEAD, ConfigurationError, Experiment, QuantizerSettings
 from sqvae.likelihoods import (
     CategoricalLikelihood,
     GaussianLikelihood,
@@ -25,7 +26,7 @@ LARGE = 128
 
 def build_model(experiment: Experiment, shape: tuple[int, int, int]) -> LatentModel:  # shape: (C, H, W)
     """An untrained model for pictures of a shape."""
-    quantizer = build_quantizer(experiment.quantizer)
+    quantizer = build_quantizer(quantizer_settings(experiment))
     likelihood = build_likelihood(experiment)
     encoder, decoder = _networks(experiment, shape, likelihood, log_variance=quantizer.needs_log_variance)
     return SQVAE(encoder, quantizer, decoder, likelihood, latent_terms=experiment.likelihood.latent_terms)
@@ -62,7 +63,7 @@ def build_speech_model(
     Arguments:
         offset, scale: (mels,), in dB: what frames are normalised by. They come with the weights of a trained model.
     """
-    speech, quantizer = experiment.speech, build_quantizer(experiment.quantizer)
+    speech, quantizer = experiment.speech, build_quantizer(quantizer_settings(experiment))
     if not speech.speakers:
         raise ConfigurationError("the speakers are not known before the data is loaded; set speech.speakers")
     mels, dim, size = features_of(experiment).mels, experiment.quantizer.dim, len(speech.speakers)
@@ -129,6 +130,14 @@ def check_divisible(height: int, width: int, stride: int) -> None:
             f"multiples of {stride}. The next size up is {larger[0]}x{larger[1]}: "
             f"pass `data.size={larger[0]},{larger[1]}`"
         )
+
+
+def quantizer_settings(experiment: Experiment) -> QuantizerSettings:
+    """Those of an experiment's quantizer. A head that would run away at the rate of a plan that anneals is bounded."""
+    settings = experiment.quantizer
+    if settings.name in WITH_HEAD and settings.heads is None and experiment.training.anneals:
+        return replace(settings, heads="bounded")
+    return settings
 
 
 def build_quantizer(settings: QuantizerSettings) -> Quantizer:

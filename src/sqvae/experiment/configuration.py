@@ -158,6 +158,11 @@ class QuantizerSettings:
         return "codebook_size" in self._known()
 
     @property
+    def draws_codes(self) -> bool:
+        """Whether codes are drawn in training, so that a schedule has something to anneal."""
+        return bool(self._class().relaxes)
+
+    @property
     def options(self) -> dict[str, Any]:
         """What is given, of the settings that this quantizer has; one that it does not have is an error."""
         given = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "name"}
@@ -184,8 +189,11 @@ class QuantizerSettings:
         return replace(other, **shared)
 
     def _known(self) -> set[str]:
+        return set(inspect.signature(self._class()).parameters)
+
+    def _class(self) -> Any:
         make = QUANTIZERS[self.name]
-        return set(inspect.signature(make.func if isinstance(make, partial) else make).parameters)
+        return make.func if isinstance(make, partial) else make
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,18 @@
-"""The paper as it is printed, or what its authors' own code does: sets of settings by name."""
+"""A recipe's own settings, those of the paper or of its authors' code, or a schedule for any number of steps."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from sqvae.data import DATASETS
 from sqvae.experiment.configuration import WITH_HEAD, Experiment, NetworkSettings, QuantizerSettings, check_name
+from sqvae.training import ANY_BUDGET, Plan
+
+SPEECH_RATE = 2e-3
+"""Where the learning rate of that schedule begins on speech: that of pictures is too high for recurrent layers."""
+
+PLAIN_RATE = 1e-3
+"""Where the learning rate of other quantizers begins that falls in the same way."""
 
 PRINTED_BLOCKS = 6
 """ResBlocks of the paper's networks for Fashion-MNIST, CIFAR10 and CelebA."""
@@ -16,9 +24,33 @@ SMALL_BLOCKS = 2
 """So many."""
 
 
+def recipe(experiment: Experiment) -> Experiment:
+    """Each recipe's own settings: the paper's data sets as in the paper, all else by the schedule for any number of
+    steps."""
+    other = experiment.training.anneals and not experiment.quantizer.draws_codes
+    return any_budget(experiment) if other else experiment
+
+
+def any_budget(experiment: Experiment) -> Experiment:
+    """The schedule for any number of steps, whatever the data.
+
+    A quantizer that draws no codes has a rate that falls in the same way.
+    """
+    quantizer, plan = experiment.quantizer, _without_annealing(experiment.training)
+    if not quantizer.draws_codes:
+        return replace(experiment, training=replace(plan, schedule="cosine", learning_rate=PLAIN_RATE))
+    if quantizer.name != "gaussian-fixed":
+        quantizer = replace(quantizer, initial_variance=None)
+    plan = replace(plan, **ANY_BUDGET)
+    if experiment.kind == "speech":
+        plan = replace(plan, learning_rate=SPEECH_RATE)
+    return replace(experiment, quantizer=quantizer, training=plan)
+
+
 def paper(experiment: Experiment) -> Experiment:
-    """The paper as it is printed: every recipe's own settings."""
-    return experiment
+    """The paper as it is printed, with its own schedule."""
+    plan = experiment.training
+    return replace(experiment, training=_without_annealing(plan)) if plan.anneals else experiment
 
 
 def official(experiment: Experiment) -> Experiment:
@@ -43,7 +75,12 @@ def official(experiment: Experiment) -> Experiment:
     )
 
 
-PROFILES: Mapping[str, Callable[[Experiment], Experiment]] = {"paper": paper, "official": official}
+PROFILES: Mapping[str, Callable[[Experiment], Experiment]] = {
+    "recipe": recipe,
+    "any-budget": any_budget,
+    "paper": paper,
+    "official": official,
+}
 """Every profile by name; the first line of its docstring says what it is."""
 
 
@@ -51,6 +88,13 @@ def with_profile(experiment: Experiment, name: str) -> Experiment:
     """An experiment by a profile. The quantizer must be chosen before: a profile has settings for each."""
     check_name(name, PROFILES, "the profile")
     return PROFILES[name](experiment)
+
+
+def _without_annealing(plan: Plan) -> Plan:
+    """A plan with the paper's own values for all that the schedule for any number of steps sets."""
+    usual = Plan()
+    defaults: dict[str, Any] = {name: getattr(usual, name) for name in ANY_BUDGET}
+    return replace(plan, **defaults)
 
 
 def _official_quantizer(settings: QuantizerSettings) -> QuantizerSettings:

@@ -13,7 +13,7 @@ from sqvae.quantizers.nearest import squared_distance_factors
 from sqvae.quantizers.stochastic import StochasticQuantizer
 
 Variance = Literal["shared", "per_sample", "per_position", "per_dimension", "fixed"]
-Heads = Literal["product", "sum"]
+Heads = Literal["product", "sum", "bounded"]
 
 
 class GaussianQuantizer(StochasticQuantizer):
@@ -47,6 +47,9 @@ class GaussianQuantizer(StochasticQuantizer):
               e^{h(x)} + c + e^s & \text{heads = "sum"} \end{cases} \quad \text{(types II to IV)}:
 
     they take c = 1 for type I, and the sum with c = 0 for the others. Self-annealing can't go below c.
+
+    With a high learning rate the encoder's part runs away in both. A third form keeps it near the trained scalar, which
+    is left to anneal: :math:`\Sigma_\varphi = e^{\tanh h(x)} (c + e^s)`, heads = "bounded".
 
     Arguments:
         codebook_size: the number of codes, :math:`K`.
@@ -155,8 +158,11 @@ class GaussianQuantizer(StochasticQuantizer):
                 f"variance={self.variance!r} needs log_variance= from the encoder, "
                 f"of shape {self._shapes(positions)}; got none"
             )
-        head = self._spread(log_variance.to(own.dtype), positions)
-        scale = own + head if self.heads == "product" else torch.logaddexp(own, head)
+        log_variance = log_variance.to(own.dtype)
+        if self.heads == "bounded":
+            log_variance = log_variance.tanh()
+        head = self._spread(log_variance, positions)
+        scale = torch.logaddexp(own, head) if self.heads == "sum" else own + head
         check_log_scale(scale.detach(), "log_variance, with the quantizer's own added,")
         return scale
 

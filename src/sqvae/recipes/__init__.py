@@ -15,7 +15,6 @@ from sqvae.recipes.figure_5 import FIGURE_5
 from sqvae.recipes.figure_10 import FIGURE_10
 from sqvae.recipes.generation import GENERATION
 from sqvae.recipes.scales import SCALES, Scale
-from sqvae.recipes.small_budget import SMALL_BUDGET
 from sqvae.recipes.speech import librispeech, speech, vctk, zerospeech
 from sqvae.recipes.table_2 import FIGURE_6, FIGURE_7, TABLE_2
 from sqvae.recipes.table_3 import FIGURE_8, TABLE_3, TABLE_9, TABLE_10
@@ -73,7 +72,6 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "table-5": TABLE_5,
     "encoder-inputs": ENCODER_INPUTS,
     "every-budget": EVERY_BUDGET,
-    "small-budget": SMALL_BUDGET,
     "generation": GENERATION,
 }
 """Every table and figure by the name that `sqvae reproduce` takes."""

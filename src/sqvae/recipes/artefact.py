@@ -298,10 +298,9 @@ def _differences(artefact: Artefact, results: Results) -> list[str]:
     if results.scale.name == "short" and not artefact.own_schedule:
         said.append(
             "Differs from the paper: it trains for 100 epochs (on CelebA 70) at the rate 1e-3 (VQ-VAE 3e-4), halved "
-            "when validation stalls. A short run has a few epochs, over which the rate falls to 0; it is higher at "
-            "first than the paper's, for stochastic quantization by most, and there the temperature ends lower than "
-            "the paper's would after as few steps. small-budget compares such schedules; SQ-VAE's was chosen from more "
-            "tries than the others'. All models take the same steps."
+            "when validation stalls. A short run has a few epochs, over which the rate falls to 0. Where codes are "
+            "drawn it follows the schedule for any number of steps, which every-budget compares with VQ-VAE at several "
+            "rates; other models begin at the rate 1e-3. All models take the same steps."
         )
     said += _not_annealed(results)
     versions: dict[tuple[str, str], set[str]] = {}

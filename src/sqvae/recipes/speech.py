@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from sqvae.experiment import DataSettings, Experiment, QuantizerSettings, SpeechSettings
+from sqvae.experiment import SPEECH_RATE, DataSettings, Experiment, QuantizerSettings, SpeechSettings
 from sqvae.training import Plan, any_budget
 
 BATCH = 52
@@ -20,8 +20,7 @@ def speech() -> Experiment:
         # A third of the paper's channels: a ninth of the work, for recordings that are far fewer.
         speech=SpeechSettings(channels=256, segments_per_epoch=250 * BATCH),
         quantizer=QuantizerSettings(codebook_size=512),
-        # The rate of pictures is too high for recurrent layers.
-        training=any_budget(epochs=7, learning_rate=2e-3, batch_size=BATCH, clip=1.0, log_every=10),
+        training=any_budget(epochs=7, learning_rate=SPEECH_RATE, batch_size=BATCH, clip=1.0, log_every=10),
     )
 
 

@@ -11,9 +11,9 @@ def demo() -> Experiment:
     return Experiment(
         recipe="demo",
         data=DataSettings(source="demo"),
-        network=NetworkSettings(widths=(32, 64), blocks=0),
+        network=NetworkSettings(widths=(32, 64), blocks=2),
         quantizer=QuantizerSettings(codebook_size=128),
-        training=any_budget(epochs=20),
+        training=any_budget(epochs=8),
     )
 
 

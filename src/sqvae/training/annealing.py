@@ -20,7 +20,7 @@ ANY_BUDGET: Mapping[str, Any] = {
     "learning_rate": 8e-3,
     "codebook_rate": 5.0,
     "temperature_end": 0.3,
-    "latent_weight_end": 0.01,
+    "latent_weight_end": 0.1,
     "straight_through_end": 1.0,
 }
 """What a plan for any number of steps says, whatever the data: see :class:`Annealing`. The numbers were chosen on
@@ -47,7 +47,7 @@ class Annealing:
 
       .. math:: \frac{d s}{d t} \propto -\frac{\partial}{\partial s} \left[-\log p_\theta(x \mid Z_q) + \beta_t
                 \left(\mathcal R_\varphi(Z, Z_q) - H(\hat P_\varphi(Z_q \mid Z))\right)\right],
-                \qquad \beta_t = 0.01^{t/T}.
+                \qquad \beta_t = 0.1^{t/T}.
 
       It goes as far down as the error asks for, and no further: choices that make no difference stay free. Codes and
       network are trained by the bound itself, :math:`\beta = 1`, throughout.
