@@ -13,7 +13,7 @@ def demo() -> Experiment:
         data=DataSettings(source="demo"),
         network=NetworkSettings(widths=(32, 64), blocks=2),
         quantizer=QuantizerSettings(codebook_size=128),
-        training=any_budget(epochs=8),
+        training=any_budget(epochs=5),
     )
 
 
