@@ -85,7 +85,7 @@ def _about_mixtures(measures: Mapping[str, float], what: str) -> list[str]:
     return [
         f"the decoder has learned mixtures of codes that no single code equals: on the {what} single codes have "
         f"{gap:.1f} times the error of what training decodes, and reconstructions may look too hard or too pale. "
-        f"Train longer ({LONGER}), or in a new run take the schedule that closes this gap (`--profile any-budget`)"
+        f"Train longer ({LONGER}); if the run had another schedule, a new one by `--profile any-budget` closes the gap"
     ]
 
 
