@@ -194,6 +194,11 @@ def test_log_variance_where_there_is_no_use_for_it(name):
         (lambda: VonMisesFisherLikelihood(torch.ones(3, 2)), "length 1, got lengths 1.414 to 1.414"),
         (lambda: VonMisesFisherLikelihood(torch.ones(3)), r"\(classes, dimensions >= 2\), got shape \(3,\)"),
         (lambda: VonMisesFisherLikelihood(torch.eye(3), initial_concentration=0.0), "initial_concentration.*got 0.0"),
+        (lambda: VonMisesFisherLikelihood(torch.eye(3), concentration="fitted"), "concentration.*'fitted'"),
+        (
+            lambda: VonMisesFisherLikelihood(torch.eye(3), concentration="closed_form", concentration_offset=1.0),
+            "got 1.0 with the closed form",
+        ),
     ],
 )
 def test_constructors(construct, message):

@@ -254,6 +254,14 @@ def test_a_dry_run_shows_the_configuration(capsys):
     assert not Path("runs").exists()
 
 
+@pytest.mark.usefixtures("unmeasured")
+@pytest.mark.parametrize(("profile", "heads"), [("any-budget", "bounded"), ("paper", None)])
+def test_a_dry_run_shows_what_follows_from_the_schedule(profile, heads, capsys):
+    given = ["--set", "quantizer.name=gaussian-4", "--profile", profile]
+    assert main(["train", "mnist", *given, "--dry-run"]) == 0
+    assert json.loads(capsys.readouterr().out)["quantizer"]["heads"] == heads
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -337,6 +337,26 @@ def test_official_concentrations_have_an_offset_of_1():
     assert (naive.quantizer.variance_offset, naive.likelihood.concentration_offset) == (1, 0)
 
 
+@pytest.mark.parametrize(
+    ("profile", "concentration", "length"),
+    [("recipe", "closed_form", 1), ("any-budget", "closed_form", 1), ("paper", "learned", 8)],
+)
+def test_label_maps_begin_as_their_schedule_wants_it(profile, concentration, length):
+    """A concentration that fits each batch, and codes of length 1, which turn fast; the paper's has neither."""
+    experiment = override(with_profile(RECIPES["label-maps"](), profile), ["data.classes=3", "data.size=16"])
+    model = new_model(experiment)
+    assert model.likelihood.concentration == concentration
+    assert model.quantizer.codebook.norm(dim=1).mean().item() == pytest.approx(length, rel=0.05)
+
+
+@pytest.mark.parametrize("recipe", ["label-maps", "grey-levels", "camvid"])
+def test_a_profile_after_another_is_that_profile(recipe):
+    own = RECIPES[recipe]()
+    for name in ("paper", "official"):
+        assert with_profile(with_profile(own, "any-budget"), name).likelihood == with_profile(own, name).likelihood
+    assert with_profile(with_profile(own, "paper"), "any-budget").likelihood.concentration == "closed_form"
+
+
 def test_an_unknown_profile_is_named_with_what_there_is():
     with pytest.raises(
         ConfigurationError,

@@ -157,6 +157,62 @@ def test_vmf_s_concentration_is_trained_to_fit_the_data():
     assert length == pytest.approx((3 + math.cos(math.pi / 4)) / 4, abs=1e-3)
 
 
+@pytest.mark.parametrize("directions", [half_circle_directions(5), one_hot_directions(5)], ids=["grey", "one-hot"])
+def test_vmf_s_closed_form_is_the_highest_likelihood_and_its_gradient(directions):
+    """As if the concentration had been chosen by hand: no other fits better, and the output's gradient is the same."""
+    labels = torch.randint(0, 5, (3, 4, 4))
+    output = (directions[labels].movedim(-1, 1) + 0.3 * torch.randn(3, directions.shape[1], 4, 4)).requires_grad_()
+    fit = VonMisesFisherLikelihood(directions, concentration="closed_form")(output, labels)
+    best = fit.concentration.item()
+    chosen = [VonMisesFisherLikelihood(directions, initial_concentration=best * factor) for factor in (0.9, 1, 1.1)]
+    lower, equal, higher = (one(output, labels).log_likelihood.item() for one in chosen)
+    assert fit.log_likelihood.item() == pytest.approx(equal, rel=1e-4)
+    assert equal > max(lower, higher)
+    own, other = (torch.autograd.grad(loss, output)[0] for loss in (fit.loss, chosen[1](output, labels).loss))
+    torch.testing.assert_close(own, other, rtol=1e-3, atol=1e-4)
+
+
+def test_in_eval_vmf_s_closed_form_uses_the_average_of_training():
+    directions = one_hot_directions(4)
+    likelihood = VonMisesFisherLikelihood(directions, concentration="closed_form")
+    labels = torch.randint(0, 4, (4, 6))
+    found = [
+        likelihood(directions[labels].movedim(-1, 1) + width * torch.randn(4, 4, 6), labels).concentration.log()
+        for width in (0.1, 0.3, 0.2)
+    ]
+    likelihood.eval()
+    far = likelihood(torch.randn(4, 4, 6), labels)
+    assert far.concentration.log().item() == pytest.approx(torch.stack(found).mean().item(), rel=1e-4)
+    assert "log_concentration" in dict(likelihood.named_buffers())  # it comes along with the weights
+
+
+def test_a_vmf_decoder_that_points_away_still_learns_in_closed_form():
+    output = (-one_hot_directions(3)[torch.zeros(1, 2, dtype=torch.int64)].movedim(-1, 1) + 0.1).requires_grad_()
+    fit = VonMisesFisherLikelihood(one_hot_directions(3), concentration="closed_form")(output, torch.zeros(1, 2).long())
+    fit.loss.backward()
+    assert fit.concentration == 1
+    assert (output.grad[:, 0] < 0).all()
+
+
+def test_the_closed_form_leaves_places_out_that_are_ignored():
+    directions, labels = one_hot_directions(3), torch.tensor([[0, 1, 2, 2]])
+    output = torch.randn(1, 3, 4) + 3 * directions[labels].movedim(-1, 1)
+    some = VonMisesFisherLikelihood(directions, concentration="closed_form", ignore=2)(output, labels)
+    alone = VonMisesFisherLikelihood(directions, concentration="closed_form")(output[..., :2], labels[:, :2])
+    torch.testing.assert_close(some.concentration, alone.concentration)
+    nothing = VonMisesFisherLikelihood(directions, concentration="closed_form", ignore=2)(output, labels * 0 + 2)
+    assert nothing.loss.isfinite()
+
+
+def test_a_perfect_reconstruction_of_labels_stays_finite_in_closed_form():
+    directions, labels = one_hot_directions(3), torch.tensor([[0, 1, 2]])
+    output = directions[labels].movedim(-1, 1).clone().requires_grad_()
+    fit = VonMisesFisherLikelihood(directions, concentration="closed_form")(output, labels)
+    fit.loss.backward()
+    assert fit.loss.isfinite()
+    assert output.grad.isfinite().all()
+
+
 @pytest.mark.parametrize("directions", [half_circle_directions(256), one_hot_directions(256)], ids=["grey", "one-hot"])
 @pytest.mark.parametrize("concentration", [1e2, 1e4, 1e6])
 def test_vmf_in_float32_has_the_loss_and_gradients_of_float64(directions, concentration):

@@ -19,7 +19,7 @@ from sqvae.cli.reproduction import _Board
 from sqvae.experiment import Outcome, Record, Sweep, build_quantizer
 from sqvae.recipes import ARTEFACTS, RECIPES, SCALES, Results, chosen, plan, report
 from sqvae.recipes.methods import METHODS, vector_dimension
-from sqvae.reports import mean_and_deviation
+from sqvae.reports import Claim, Report, mean_and_deviation
 
 
 @pytest.fixture(scope="module")
@@ -338,6 +338,14 @@ def test_a_model_that_uses_more_codes_is_named_with_what_it_pays():
     assert not claim.holds
     assert "K = 32, VQ-VAE (EMA): 3.12 times" in claim.evidence  # 2 / 32 against 1 / 50
     assert "K = 16" not in claim.evidence
+
+
+def test_a_claim_that_does_not_hold_says_why_and_one_that_holds_does_not():
+    claims = [Claim(text, holds, "1 against 2", "it was tested.") for text, holds in (("A", False), ("B", True))]
+    made = Report("name", "title", "setting.", "command", claims=claims)
+    for page in (made.markdown(), made.chapter().body):
+        assert page.count("Why: it was tested.") == 1
+        assert page.index("A: ") < page.index("Why: it was tested.") < page.index("B: ")
 
 
 def table_records(errors, pictures=None):

@@ -5,7 +5,13 @@ import pytest
 import torch
 from scipy import stats
 
-from sqvae.distributions.von_mises_fisher import log_density, log_normalizer, mean_resultant_length, sample
+from sqvae.distributions.von_mises_fisher import (
+    likeliest_concentration,
+    log_density,
+    log_normalizer,
+    mean_resultant_length,
+    sample,
+)
 
 DIMENSIONS = [2, 3, 4, 19, 20, 65, 256, 1024]
 CONCENTRATIONS = [10.0 ** (exponent / 2) for exponent in range(-12, 13)]
@@ -74,6 +80,15 @@ def test_log_normalizer_is_twice_differentiable():
         assert torch.autograd.gradcheck(
             lambda at, dim=dim: mean_resultant_length(at, dim), kappa[1:].detach().requires_grad_()
         )
+
+
+@pytest.mark.parametrize("dim", [2, 3, 11, 256])
+def test_the_likeliest_concentration_has_the_data_s_mean_length(dim):
+    kappa = torch.tensor([1e-3, 0.1, 1.0, 3.0, 10.0, 100.0, 1e4, 1e7], dtype=torch.float64)
+    found = likeliest_concentration(1 - mean_resultant_length(kappa, dim), dim)
+    torch.testing.assert_close(found, kappa, rtol=2e-5, atol=0)
+    assert likeliest_concentration(torch.tensor(1.5), dim) == 0  # directions that point away
+    assert likeliest_concentration(torch.zeros(()), dim) > 1e6  # directions that are all the same
 
 
 @pytest.mark.parametrize("dim", [2, 3, 8, 64])

@@ -271,8 +271,8 @@ def _show(one: Report) -> None:
             console.out.print(escape(table.note), soft_wrap=True)
     for claim in one.claims:
         colour = "green" if claim.holds else "red"
-        sentence = f"- {escape(claim.text)}: [{colour}]{claim.verdict}[/] ({escape(claim.evidence)})"
-        console.out.print(sentence, soft_wrap=True)
+        ground = escape(f"({claim.evidence}).{claim.explanation}")
+        console.out.print(f"- {escape(claim.text)}: [{colour}]{claim.verdict}[/] {ground}", soft_wrap=True)
     for note in one.notes:
         console.out.print(escape(note), soft_wrap=True)
 

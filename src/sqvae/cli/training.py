@@ -22,6 +22,7 @@ from sqvae.experiment import (
     check_name,
     forecast,
     override,
+    quantizer_settings,
     read_experiment,
     with_profile,
 )
@@ -107,7 +108,8 @@ def show_forecast(experiment: Experiment, minutes: float | None) -> None:
             f"a step takes {ahead.seconds_a_step:.2g} seconds on this machine, so training takes about "
             f"{in_words(ahead.seconds)}"
         )
-    console.out.print_json(data=dataclasses.asdict(experiment))
+    complete = dataclasses.replace(experiment, quantizer=quantizer_settings(experiment))
+    console.out.print_json(data=dataclasses.asdict(complete))
 
 
 def with_threads(experiment: Settled) -> Settled:

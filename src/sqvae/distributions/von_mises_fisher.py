@@ -16,6 +16,7 @@ from sqvae.distributions.operators import define_operator
 from sqvae.distributions.precision import widest_float
 from sqvae.distributions.processes import own_normal_like, own_rows, processes
 
+_NEWTON_STEPS = 2
 _QUADRATURE_NODES = 128
 _LARGEST_CONCENTRATION = 1e15  # to float64, a draw beyond it is its mean
 
@@ -40,6 +41,31 @@ def mean_resultant_length(concentration: Tensor, dim: int) -> Tensor:  # (...) -
     r"""The length of the mean of the distribution, :math:`A_F(\kappa) = I_{F/2}(\kappa) / I_{F/2-1}(\kappa) < 1`."""
     _, length = _constants(concentration, dim)
     return length
+
+
+@torch.no_grad()
+def likeliest_concentration(shortfall: Tensor, dim: int) -> Tensor:  # (...) -> (...)
+    r"""The concentration of highest likelihood for directions with a mean cosine of :math:`R` to their centre.
+
+    .. math:: A_F(\kappa) = R, \qquad \kappa \approx \frac{R (F - R^2)}{1 - R^2}
+
+    The approximation (Banerjee et al., 2005) is off by a few percent; two of Newton's steps leave a few millionths at
+    most. Without gradient.
+
+    Arguments:
+        shortfall: :math:`1 - R`, which keeps its digits where directions lie close; from 1 on the answer is 0.
+        dim: :math:`F \ge 2`.
+    """
+    tiny = torch.finfo(shortfall.dtype).tiny
+    length = (1 - shortfall).clamp_min(0)
+    concentration = length * (dim - length**2) / (shortfall * (2 - shortfall)).clamp_min(tiny)
+    for _ in range(_NEWTON_STEPS):
+        _, found = _constants(concentration, dim)
+        slope = _length_slope(concentration, found, dim)
+        # Far out the slope has no digits left; the approximation has all of them there.
+        step = torch.where(slope > 0, (found - length) / slope.clamp_min(tiny), 0)
+        concentration = torch.where(step.abs() < concentration / 2, concentration - step, concentration)
+    return concentration
 
 
 def log_density(value: Tensor, mean: Tensor, concentration: Tensor) -> Tensor:  # (..., F), (..., F), (...) -> (...)
@@ -85,9 +111,12 @@ def _compute_constants(concentration: Tensor, dim: int) -> tuple[Tensor, Tensor]
 def _differentiate_constants(ctx: Any, grad_log_constant: Tensor, grad_length: Tensor) -> tuple[Tensor, None]:
     r""":math:`(\log C_F)' = -A_F` and :math:`A_F' = 1 - A_F^2 - (F - 1) A_F / \kappa`."""
     concentration, length = ctx.saved_tensors
-    per_unit = torch.where(concentration > 0, length / concentration, 1 / ctx.dim)
-    length_slope = 1 - length**2 - (ctx.dim - 1) * per_unit
-    return grad_length * length_slope - grad_log_constant * length, None
+    return grad_length * _length_slope(concentration, length, ctx.dim) - grad_log_constant * length, None
+
+
+def _length_slope(concentration: Tensor, length: Tensor, dim: int) -> Tensor:  # (...), (...) -> (...)
+    per_unit = torch.where(concentration > 0, length / concentration, 1 / dim)
+    return 1 - length**2 - (dim - 1) * per_unit
 
 
 def _draw_cosine(concentration: Tensor, dim: int) -> Tensor:  # (...) -> (...)

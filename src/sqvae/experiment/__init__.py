@@ -1,6 +1,12 @@
 """Experiments: configurations, the models they describe, runs, and what comes of them."""
 
-from sqvae.experiment.assembly import build_model, build_quantizer, build_speech_model, features_of
+from sqvae.experiment.assembly import (
+    build_model,
+    build_quantizer,
+    build_speech_model,
+    features_of,
+    quantizer_settings,
+)
 from sqvae.experiment.code_space import code_colours, code_positions
 from sqvae.experiment.codebook import (
     CodeAtlas,
@@ -162,6 +168,7 @@ __all__ = [
     "prior_plan",
     "quantized_pictures",
     "quantized_utterances",
+    "quantizer_settings",
     "read_experiment",
     "read_prior",
     "record_path",

@@ -99,8 +99,14 @@ def build_likelihood(experiment: Experiment) -> Likelihood:
         return CategoricalLikelihood(classes, inputs=seen, ignore=data.ignore)
     if settings.initial_concentration is not None:
         options["initial_concentration"] = settings.initial_concentration
-    offset = settings.concentration_offset
-    return VonMisesFisherLikelihood(directions, inputs=seen, ignore=data.ignore, concentration_offset=offset, **options)
+    return VonMisesFisherLikelihood(
+        directions,
+        concentration=settings.concentration,
+        concentration_offset=settings.concentration_offset,
+        inputs=seen,
+        ignore=data.ignore,
+        **options,
+    )
 
 
 def stride_of(experiment: Experiment, shape: tuple[int, int, int]) -> int:  # shape: (C, H, W)
@@ -133,10 +139,17 @@ def check_divisible(height: int, width: int, stride: int) -> None:
 
 
 def quantizer_settings(experiment: Experiment) -> QuantizerSettings:
-    """Those of an experiment's quantizer. A head that would run away at the rate of a plan that anneals is bounded."""
-    settings = experiment.quantizer
-    if settings.name in WITH_HEAD and settings.heads is None and experiment.training.anneals:
+    """Those of an experiment's quantizer, with what depends on its schedule.
+
+    At the rate of one that anneals, an encoder's own variance would run away, so that it is bounded. Codes on a sphere
+    begin with the length 1, so that they turn as fast as others move; by the paper's schedule, as its authors draw
+    them.
+    """
+    settings, anneals = experiment.quantizer, experiment.training.anneals
+    if settings.name in WITH_HEAD and settings.heads is None and anneals:
         return replace(settings, heads="bounded")
+    if settings.name == "vmf" and settings.codebook_scale is None and not anneals:
+        return replace(settings, codebook_scale=1.0)
     return settings
 
 

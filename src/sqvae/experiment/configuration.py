@@ -11,6 +11,7 @@ from typing import Any, Literal
 from sqvae.data import Preprocessing
 from sqvae.data.detection import DataKind
 from sqvae.likelihoods import LIKELIHOODS
+from sqvae.likelihoods.categorical import DecoderConcentration
 from sqvae.likelihoods.gaussian import DecoderVariance
 from sqvae.models import LatentTerms
 from sqvae.quantizers import QUANTIZERS
@@ -205,8 +206,10 @@ class LikelihoodSettings:
     inputs: ClassInputs | None = None
     """What the encoder sees of a class: a channel of its own, or its direction, which for label maps is the same, and
     for levels two numbers. None: its direction."""
+    concentration: DecoderConcentration = "learned"
+    """Of a vMF decoder: see `sqvae.likelihoods.VonMisesFisherLikelihood`."""
     initial_concentration: float | None = None
-    """Of a vMF decoder, before training. None: 100."""
+    """Before training. None: 100."""
     concentration_offset: float = 0.0
     """What is added to it: see `sqvae.likelihoods.VonMisesFisherLikelihood`."""
     variance: DecoderVariance = "closed_form"

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqvae.data import DATASETS
 from sqvae.experiment.configuration import WITH_HEAD, Experiment, NetworkSettings, QuantizerSettings, check_name
+from sqvae.likelihoods.categorical import DecoderConcentration
 from sqvae.training import ANY_BUDGET, Plan
 
 SPEECH_RATE = 2e-3
@@ -44,12 +45,12 @@ def any_budget(experiment: Experiment) -> Experiment:
     plan = replace(plan, **ANY_BUDGET)
     if experiment.kind == "speech":
         plan = replace(plan, learning_rate=SPEECH_RATE)
-    return replace(experiment, quantizer=quantizer, training=plan)
+    return _with_concentration(replace(experiment, quantizer=quantizer, training=plan), "closed_form")
 
 
 def paper(experiment: Experiment) -> Experiment:
     """The paper as it is printed, with its own schedule."""
-    plan = experiment.training
+    experiment, plan = _with_concentration(experiment, "learned"), experiment.training
     return replace(experiment, training=_without_annealing(plan)) if plan.anneals else experiment
 
 
@@ -64,6 +65,7 @@ def official(experiment: Experiment) -> Experiment:
     What is set already (`quantizer.variance_offset`, `quantizer.heads`, `network.decoder_blocks`) stays. The objectives
     of VQ-VAE are the same.
     """
+    experiment = _with_concentration(experiment, "learned")
     likelihood = experiment.likelihood
     if experiment.likelihood_name == "vmf" and not likelihood.concentration_offset:
         likelihood = replace(likelihood, concentration_offset=1.0)
@@ -95,6 +97,13 @@ def _without_annealing(plan: Plan) -> Plan:
     usual = Plan()
     defaults: dict[str, Any] = {name: getattr(usual, name) for name in ANY_BUDGET}
     return replace(plan, **defaults)
+
+
+def _with_concentration(experiment: Experiment, concentration: DecoderConcentration) -> Experiment:
+    """With a vMF decoder's concentration found in this way; other decoders have none."""
+    if experiment.likelihood_name != "vmf":
+        return experiment
+    return replace(experiment, likelihood=replace(experiment.likelihood, concentration=concentration))
 
 
 def _official_quantizer(settings: QuantizerSettings) -> QuantizerSettings:

@@ -2,16 +2,31 @@
 
 import math
 from abc import ABC
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize, pad
 
 from sqvae.distributions import von_mises_fisher
-from sqvae.distributions.checks import check_indices, check_offset, check_positive, check_size
+from sqvae.distributions.checks import (
+    check_choice,
+    check_indices,
+    check_offset,
+    check_positive,
+    check_share,
+    check_size,
+)
 from sqvae.distributions.precision import widest_float
+from sqvae.distributions.processes import mean_over_processes
+from sqvae.likelihoods.averages import average_in
 from sqvae.likelihoods.contract import Fit, Likelihood, check_output_shape
+
+DecoderConcentration = Literal["learned", "closed_form"]
+
+LEAST, MOST = 1.0, 1e9
+"""Of a concentration in closed form. A decoder that points away from the data would have 0, and learn nothing more; one
+that makes no mistake would have no end of it."""
 
 SHORTEST = 1e-12
 """What a vector's length is taken for where it is shorter, so that no direction is nothing over nothing."""
@@ -102,7 +117,7 @@ class CategoricalLikelihood(LabelLikelihood):
 
 
 class VonMisesFisherLikelihood(LabelLikelihood):
-    r"""Categories as directions, and a trained concentration of the data around the decoder's direction.
+    r"""Categories as directions, and one concentration of the data around the decoder's direction.
 
     .. math:: -\log p_\theta(V \mid Z_q) = -\kappa \sum_{d=1}^D v_d^\top \tilde f_{\theta, d}(Z_q)
               - D \log C_F(\kappa), \qquad v_d = w_{x_d}
@@ -114,22 +129,32 @@ class VonMisesFisherLikelihood(LabelLikelihood):
     Arguments:
         directions: (C, F), the unit vectors :math:`w_c` that stand for the categories, as from
             :func:`one_hot_directions` or :func:`half_circle_directions`.
+        concentration: where :math:`\kappa` comes from. ``"learned"`` trains it with the rest, as the paper does.
+            ``"closed_form"`` takes its maximum-likelihood value for the minibatch, which solves
+            :math:`A_F(\kappa) = \frac 1D \sum_d v_d^\top \tilde f_{\theta, d}(Z_q)`, and is at least 1, so that a
+            decoder that knows nothing yet still learns. In ``eval()`` it takes the average over recent training
+            batches, as :class:`~sqvae.likelihoods.GaussianLikelihood` does with its variance.
         initial_concentration: :math:`e^s` before training, of :math:`\kappa = c + e^s`.
-        concentration_offset: c, at least 0: 0 in the paper, 1 in its authors' own code.
+        concentration_offset: c, at least 0: 0 in the paper, 1 in its authors' own code. Of a learned one alone.
         inputs: (C, F'), what the encoder sees of each category instead of its direction.
         ignore: the label of places of which nothing is known.
+        decay: of the average that ``"closed_form"`` keeps.
     """
 
     directions: Tensor
+    log_concentration: Tensor
+    batches: Tensor
 
     def __init__(
         self,
         directions: Tensor,
         *,
+        concentration: DecoderConcentration = "learned",
         initial_concentration: float = 100.0,
         concentration_offset: float = 0.0,
         inputs: Tensor | None = None,
         ignore: int | None = None,
+        decay: float = 0.99,
     ) -> None:
         if not isinstance(directions, Tensor):
             raise TypeError(
@@ -141,13 +166,27 @@ class VonMisesFisherLikelihood(LabelLikelihood):
         lengths = directions.norm(dim=-1)
         if not torch.allclose(lengths, torch.ones_like(lengths), atol=1e-4):
             raise ValueError(f"directions must have length 1, got lengths {lengths.min():.4g} to {lengths.max():.4g}")
+        check_choice(concentration, get_args(DecoderConcentration), "concentration")
         check_positive(initial_concentration, "initial_concentration")
         check_offset(concentration_offset, "concentration_offset")
+        check_share(decay, "decay")
+        if concentration == "closed_form" and concentration_offset:
+            raise ValueError(
+                f"concentration_offset belongs to a learned concentration; got {concentration_offset} with the "
+                f"closed form, which needs none"
+            )
         super().__init__(directions if inputs is None else inputs, ignore, len(directions))
+        self.concentration: DecoderConcentration = concentration
         self.concentration_offset = concentration_offset
+        self.decay = decay
         self._one_hot = directions.shape[0] == directions.shape[1] and bool((directions.diagonal() == 1).all())
         self.register_buffer("directions", directions.clone())
-        self.log_concentration = nn.Parameter(torch.tensor(math.log(initial_concentration)))
+        log_concentration = torch.tensor(math.log(initial_concentration))
+        if concentration == "learned":
+            self.log_concentration = nn.Parameter(log_concentration)
+        else:
+            self.register_buffer("log_concentration", log_concentration)
+            self.register_buffer("batches", torch.zeros((), dtype=torch.int64))
 
     def _fit(self, output: Tensor, x: Tensor) -> Fit:
         space = self.directions.shape[1]
@@ -160,10 +199,22 @@ class VonMisesFisherLikelihood(LabelLikelihood):
         if self.ignore is not None:
             shortfalls = shortfalls.where(known, 0)
         shortfall, places = shortfalls.sum() / len(x), known.sum() / len(x)
-        concentration = self.concentration_offset + self.log_concentration.to(widest_float(output.device)).exp()
+        concentration = self._concentration(shortfall, places, output)
         log_peak = von_mises_fisher.log_normalizer(concentration, space) + concentration
         log_likelihood = (places * log_peak - concentration * shortfall).to(output.dtype)
         return Fit(-log_likelihood, log_likelihood, concentration=concentration.detach())
+
+    def _concentration(self, shortfall: Tensor, places: Tensor, output: Tensor) -> Tensor:  # (), (), ... -> ()
+        usual = self.concentration_offset + self.log_concentration.to(widest_float(output.device)).exp()
+        if self.concentration == "learned" or not self.training:
+            return usual
+        with torch.no_grad():
+            # Its own derivative is not needed: where the likelihood is at its highest, it does not change with it.
+            short, known = (mean_over_processes(value.to(usual.dtype)) for value in (shortfall, places))
+            found = von_mises_fisher.likeliest_concentration(short / known, self.directions.shape[1])
+            found = torch.where(known > 0, found.clamp(LEAST, MOST), usual)
+            average_in(self.log_concentration, self.batches, found.log(), self.decay)
+        return found
 
     def _shortfalls(self, output: Tensor, labels: Tensor) -> Tensor:  # (batch, F, ...), (batch, ...) -> (batch, ...)
         """1 - v.f at each place."""
@@ -182,7 +233,7 @@ class VonMisesFisherLikelihood(LabelLikelihood):
         return self.inputs.shape[1], self.directions.shape[1]
 
     def extra_repr(self) -> str:
-        return f"num_classes={self.num_classes}, dim={self.directions.shape[1]}"
+        return f"num_classes={self.num_classes}, dim={self.directions.shape[1]}, concentration={self.concentration!r}"
 
 
 class AxisShortfall(torch.autograd.Function):

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from sqvae.distributions.checks import check_choice, check_finite, check_positive, check_share, check_tensor
 from sqvae.distributions.processes import mean_over_processes
+from sqvae.likelihoods.averages import average_in
 from sqvae.likelihoods.contract import Fit, Likelihood, check_output_shape
 
 DecoderVariance = Literal["closed_form", "learned", "fixed"]
@@ -57,7 +58,7 @@ class GaussianLikelihood(Likelihood):
         if self.variance == "closed_form" and self.training:
             error = mean_over_processes(error)
             log_variance = error.clamp_min(torch.finfo(error.dtype).tiny).log()
-            self._average(log_variance.detach())
+            average_in(self.log_variance, self.batches, log_variance.detach(), self.decay)
             loss = dimensions / 2 * log_variance
             log_likelihood = -loss - dimensions / 2 * (math.log(2 * math.pi) + 1)
         else:
@@ -65,13 +66,6 @@ class GaussianLikelihood(Likelihood):
             loss = dimensions / 2 * (error * (-log_variance).exp() + log_variance)
             log_likelihood = -loss - dimensions / 2 * math.log(2 * math.pi)
         return Fit(loss, log_likelihood, variance=log_variance.detach().exp())
-
-    @torch.no_grad()
-    def _average(self, log_variance: Tensor) -> None:
-        """A plain mean over the first batches, an exponential one later."""
-        self.batches += 1
-        weight = (1 / self.batches).clamp_min(1 - self.decay)
-        self.log_variance += weight * (log_variance.to(self.log_variance.dtype) - self.log_variance)
 
     def loss_of_set(self, mean_loss: float, mean_squared_error: float, dimensions: float) -> float:
         r"""With a closed-form variance, that of the set taken as one batch: :math:`\frac D2 \log \mathrm{MSE}`."""

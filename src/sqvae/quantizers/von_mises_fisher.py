@@ -34,7 +34,8 @@ class VonMisesFisherQuantizer(StochasticQuantizer):
         concentration_offset: c, at least 0.
         dequantize, hard: see :class:`~sqvae.quantizers.stochastic.StochasticQuantizer`.
         codebook_scale: the standard deviation of the codes' numbers before they are normalised. It leaves their
-            directions as they are; a step of the same size turns shorter ones further.
+            directions as they are; a step of the same size turns shorter ones further. None: :math:`1 / \sqrt{d_b}`,
+            about the length 1 at which they are used.
         channel_first: latent maps are (batch, dim, ...).
     """
 
@@ -49,18 +50,18 @@ class VonMisesFisherQuantizer(StochasticQuantizer):
         concentration_offset: float = 0.0,
         dequantize: bool = False,
         hard: bool = False,
-        codebook_scale: float = 1.0,
+        codebook_scale: float | None = None,
         channel_first: bool = False,
     ) -> None:
+        check_size(dim, "dim", least=2)
         super().__init__(
             codebook_size,
             dim,
             dequantize=dequantize,
             hard=hard,
-            codebook_scale=codebook_scale,
+            codebook_scale=1 / math.sqrt(dim) if codebook_scale is None else codebook_scale,
             channel_first=channel_first,
         )
-        check_size(dim, "dim", least=2)
         check_positive(initial_concentration, "initial_concentration")
         check_offset(concentration_offset, "concentration_offset")
         self.concentration_offset = concentration_offset

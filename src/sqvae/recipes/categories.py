@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from sqvae.experiment import DataSettings, Experiment, NetworkSettings, QuantizerSettings
+from sqvae.experiment import DataSettings, Experiment, LikelihoodSettings, NetworkSettings, QuantizerSettings
 from sqvae.training import Plan, any_budget
 
 
@@ -13,6 +13,7 @@ def label_maps() -> Experiment:
         data=DataSettings(source="", kind="labels"),
         network=NetworkSettings(blocks=2),
         quantizer=QuantizerSettings("vmf", codebook_size=128),
+        likelihood=LikelihoodSettings(concentration="closed_form"),
         training=any_budget(epochs=7, log_every=10),
     )
 

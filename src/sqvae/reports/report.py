@@ -21,11 +21,18 @@ class Claim:
     holds: bool
     evidence: str
     """The numbers that decide it."""
+    reason: str = ""
+    """Why it does not hold, in sentences, with what was done to find out; nothing is said of it where it holds."""
 
     @property
     def verdict(self) -> str:
         """In one word."""
         return "holds" if self.holds else "does not hold"
+
+    @property
+    def explanation(self) -> str:
+        """The reason, if there is one to give."""
+        return "" if self.holds or not self.reason else f" Why: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,9 @@ class Report:
         for picture in self.pictures:
             parts += [f"![{picture.caption}]({pictures}{picture.name}.png)", ""]
         if self.claims:
-            parts += [f"- {claim.text}: **{claim.verdict}** ({claim.evidence})." for claim in self.claims]
+            parts += [
+                f"- {claim.text}: **{claim.verdict}** ({claim.evidence}).{claim.explanation}" for claim in self.claims
+            ]
             parts.append("")
         for note in self.notes:
             parts += [note, ""]
@@ -101,7 +110,7 @@ class Report:
         parts += [table.html() for table in self.tables]
         claims = [
             f'<li class="{"yes" if claim.holds else "no"}">{words(claim.text)}: '
-            f"<strong>{claim.verdict}</strong> ({words(claim.evidence)})</li>"
+            f"<strong>{claim.verdict}</strong> ({words(claim.evidence)}).{words(claim.explanation)}</li>"
             for claim in self.claims
         ]
         parts += ["<ul>", *claims, "</ul>"] if claims else []
