@@ -235,20 +235,32 @@ class TestTraining:
         records = read_records(RunFolder(run).log)
         curves = {curve.name: curve for curve in training_views(records, CODES)}
         assert set(curves) == {
-            "variance of the quantization",
+            "variance of the quantization, over the codes' distance",
             "entropy of a position, in nats",
             "error in training",
             "error on held-out data",
             "perplexity of the codes",
+            "error of single codes, over that of mixtures",
         }
         steps = [one for one in records if one["kind"] == "step"]
-        variance = curves["variance of the quantization"]
+        variance = curves["variance of the quantization, over the codes' distance"]
         assert variance.steps == [one["step"] for one in steps]
-        assert variance.values == [one["variance"] for one in steps]
+        assert variance.values == [one["relative_variance"] for one in steps]
         assert (
             f"{math.log(CODES):.2f} would be blind choice among 16" in curves["entropy of a position, in nats"].sentence
         )
         assert all(curve.sentence.endswith(".") for curve in curves.values())
+
+    def test_codes_that_move_apart_anneal_whatever_the_variance_does(self):
+        """By the schedule for any number of steps the variance itself may rise."""
+        step = {"kind": "step", "epoch": 0, "mse": 0.1}
+        records = [
+            {**step, "step": 1, "variance": 7.4, "relative_variance": 0.045},
+            {**step, "step": 2, "variance": 12.0, "relative_variance": 0.007},
+        ]
+        told = " ".join(curve.sentence for curve in training_views(records, CODES))
+        assert "from 0.045 to 0.007." in told
+        assert "not annealed" not in told
 
     @pytest.mark.parametrize(
         ("key", "values", "course"),

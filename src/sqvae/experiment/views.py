@@ -218,9 +218,19 @@ class Curve(NamedTuple):
 
 _STEP, _VALIDATION = "step", "validation"
 
+ERRORS = ("mse", "mse_db", "pixel_error")
+
 MSE_UNIT = "squared difference, values in [0, 1]"
 
 _CURVES = (
+    (
+        _STEP,
+        "relative_variance",
+        "variance of the quantization, over the codes' distance",
+        "share of the codes' mean squared distance",
+        "It should fall as training goes on: then the choice of codes anneals itself, from nearly random to nearly "
+        "certain. {course} Codes that move apart have the same effect as a variance that falls.",
+    ),
     (
         _STEP,
         "variance",
@@ -281,6 +291,14 @@ _CURVES = (
         "codes",
         "How many codes are in use, as if all those were used equally: {size:,} is the most there can be.",
     ),
+    (
+        _VALIDATION,
+        "mixture_gap",
+        "error of single codes, over that of mixtures",
+        "multiple of the error with mixtures",
+        "Training decodes mixtures of codes, and everybody else single ones. 1 is the aim: then the decoder relies on "
+        "nothing that no single code says.",
+    ),
 )
 """Which records hold a quantity, its name there, its name for people, its unit, and how to read it."""
 
@@ -299,10 +317,11 @@ def training_views(records: Sequence[Mapping[str, Any]], codebook_size: int) -> 
         codebook_size: 0 where there is no codebook.
     """
     shown_error = _error_recorded(records)
+    by_distance = any("relative_variance" in record for record in records)
     curves = []
     for kind, key, name, unit, sentence in _CURVES:
         points = [(record["step"], record[key]) for record in records if record["kind"] == kind and key in record]
-        left_out = name.startswith("error") and key != shown_error
+        left_out = (key in ERRORS and key != shown_error) or (key == "variance" and by_distance)
         if not points or left_out or (key == "entropy_per_position" and not any(value for _, value in points)):
             continue
         if not codebook_size:
@@ -310,7 +329,7 @@ def training_views(records: Sequence[Mapping[str, Any]], codebook_size: int) -> 
         blind = math.log(codebook_size) if codebook_size else 0.0
         steps, values = (list(column) for column in zip(*points, strict=True))
         limit = {"entropy_per_position": (blind, "blind choice"), "perplexity": (codebook_size, "all codes")}.get(key)
-        course = _course(values, falls=key == "variance")
+        course = _course(values, falls=key.endswith("variance"))
         told = sentence.format(blind=blind, size=codebook_size, course=course).strip()
         curves.append(Curve(name, steps, values, told, unit, limit if codebook_size > 1 else None))
     return curves
