@@ -37,6 +37,7 @@ MODELS = {
     "vmf dequantized, hard": ("vmf", {"dequantize": True, "hard": True}, "gaussian"),
     "labels": ("gaussian-1", {}, "categorical"),
     "labels as directions": ("vmf", {}, "vmf"),
+    "labels in closed form": ("vmf", {}, "vmf closed"),
 }
 """A quantizer, its options and a likelihood."""
 
@@ -62,6 +63,11 @@ def model_and_data(quantizer_name: str, options: dict[str, float], likelihood_na
         "gaussian": (GaussianLikelihood("closed_form"), 1),
         "categorical": (CategoricalLikelihood(CLASSES), CLASSES),
         "vmf": (VonMisesFisherLikelihood(half_circle_directions(CLASSES)), 2),
+        # One class is ignored, so that slices know different numbers of places.
+        "vmf closed": (
+            VonMisesFisherLikelihood(half_circle_directions(CLASSES), concentration="closed_form", ignore=0),
+            2,
+        ),
     }[likelihood_name]
     quantizer = build(quantizer_name, channel_first=True, **options)
     encoder = TwoHeads(channels) if quantizer.needs_log_variance else conv_encoder(channels, DIM)

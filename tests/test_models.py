@@ -16,6 +16,11 @@ LIKELIHOODS = {
     "gaussian": (GaussianLikelihood, 1, 1),
     "categorical": (lambda: CategoricalLikelihood(5), 5, 5),
     "vmf": (lambda: VonMisesFisherLikelihood(half_circle_directions(5)), 2, 2),
+    "vmf, closed form": (
+        lambda: VonMisesFisherLikelihood(half_circle_directions(5), concentration="closed_form"),
+        2,
+        2,
+    ),
 }
 
 

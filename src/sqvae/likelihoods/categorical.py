@@ -198,19 +198,20 @@ class VonMisesFisherLikelihood(LabelLikelihood):
         shortfalls = self._shortfalls(output, labels)
         if self.ignore is not None:
             shortfalls = shortfalls.where(known, 0)
-        shortfall, places = shortfalls.sum() / len(x), known.sum() / len(x)
-        concentration = self._concentration(shortfall, places, output)
+        wide = widest_float(output.device)
+        shortfall, places = shortfalls.sum() / len(x), known.sum(dtype=wide) / len(x)
+        concentration = self._concentration(shortfall, places, wide)
         log_peak = von_mises_fisher.log_normalizer(concentration, space) + concentration
         log_likelihood = (places * log_peak - concentration * shortfall).to(output.dtype)
         return Fit(-log_likelihood, log_likelihood, concentration=concentration.detach())
 
-    def _concentration(self, shortfall: Tensor, places: Tensor, output: Tensor) -> Tensor:  # (), (), ... -> ()
-        usual = self.concentration_offset + self.log_concentration.to(widest_float(output.device)).exp()
+    def _concentration(self, shortfall: Tensor, places: Tensor, dtype: torch.dtype) -> Tensor:  # (), () -> ()
+        usual = self.concentration_offset + self.log_concentration.to(dtype).exp()
         if self.concentration == "learned" or not self.training:
             return usual
         with torch.no_grad():
             # Its own derivative is not needed: where the likelihood is at its highest, it does not change with it.
-            short, known = (mean_over_processes(value.to(usual.dtype)) for value in (shortfall, places))
+            short, known = (mean_over_processes(value.to(dtype)) for value in (shortfall, places))
             found = von_mises_fisher.likeliest_concentration(short / known, self.directions.shape[1])
             found = torch.where(known > 0, found.clamp(LEAST, MOST), usual)
             average_in(self.log_concentration, self.batches, found.log(), self.decay)
