@@ -31,6 +31,22 @@ def test_logits_are_those_of_the_formula(name):
     )
 
 
+@pytest.mark.parametrize("name", [name for name in GAUSSIAN if name != "gaussian-fixed"])
+def test_a_variance_counts_only_beside_the_codes_distance(name):
+    """Encodings and codes c times as large, and a variance c² times: the same draws, and the same loss."""
+    quantizer = build(name, dtype=torch.float64)
+    inputs = encoder_output(quantizer, 3, 5, DIM, dtype=torch.float64)
+    outcomes = []
+    for factor in (1, 3):
+        with torch.no_grad():
+            quantizer.codebook *= factor
+            quantizer.log_variance += 2 * math.log(factor)
+        torch.manual_seed(0)
+        outcomes.append(quantizer(**{**inputs, "z": factor * inputs["z"]}, temperature=0.5))
+    torch.testing.assert_close(outcomes[1].z_q, 3 * outcomes[0].z_q)
+    torch.testing.assert_close(outcomes[1].loss, outcomes[0].loss)
+
+
 OFFICIAL = [
     *[(name, {"variance_offset": 0.7}) for name in GAUSSIAN if name != "gaussian-fixed"],
     *[(f"gaussian-{kind}", {"heads": "sum", "variance_offset": offset}) for kind in "234" for offset in (0.0, 0.7)],

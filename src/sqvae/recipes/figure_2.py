@@ -21,6 +21,15 @@ VARIANCES = ("0.1", "0.25", "0.5", "1", "2", "4")
 """At which the quantization's variance is fixed, for comparison. The paper's text names one of them alone:"""
 PAPER_S = "1"
 
+WHY = {
+    "variance": (
+        "the variance has no scale of its own. Where encodings and codes grow c times and it grows c² times, every "
+        "choice and the loss stay as they are (a test of the quantizers checks that), and in this run codes move apart "
+        "by more. What anneals is the variance over their distance."
+    )
+}
+"""By curve: why it may not go as the paper has it."""
+
 CURVES = ("variance", "relative_variance", "decoder_variance", "entropy_per_position")
 
 
@@ -145,7 +154,8 @@ def _claims(trained: Sequence[Record], fixed: Mapping[str, Sequence[Record]]) ->
         ("entropy_per_position", "The entropy falls with a trained variance"),
     ):
         first, last = ends_of(trained, name)
-        claims.append(Claim(text, last < first, f"{first:.3g} in the beginning, {last:.3g} at the end"))
+        evidence = f"{first:.3g} in the beginning, {last:.3g} at the end"
+        claims.append(Claim(text, last < first, evidence, WHY.get(name, "")))
     if fixed:
         own = _fall(trained)
         falls = {variance: _fall(records) for variance, records in fixed.items()}
