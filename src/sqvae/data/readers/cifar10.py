@@ -1,8 +1,7 @@
 """CIFAR-10 as it is downloaded: pickled or binary batches, packed or unpacked; or as lossless mosaics."""
 
-import io
+import math
 import os
-import pickle
 import re
 import tarfile
 import zlib
@@ -10,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from PIL import Image
 from sqvae.data.collection import Block, Collection, File, Found, Part, Reader, Rows, classes_of_rows
 from sqvae.data.decoding import open_picture
 from sqvae.data.preprocessing import Header, Preprocessing
+from sqvae.data.readers.pickled import Called, read_pickle
 
 _SIDE = 32
 _RECORD = 3 * _SIDE * _SIDE
@@ -36,36 +36,41 @@ Pixels = NDArray[np.uint8]  # (N, 32, 32, 3)
 Result = TypeVar("Result")
 
 
-class _NumbersOnly(pickle.Unpickler):
-    """Reads the arrays in a pickle, and refuses whatever else it names, because a pickle may name any function."""
+_RECONSTRUCT = ("numpy.core.multiarray._reconstruct", "numpy._core.multiarray._reconstruct")
+"""What makes an array; NumPy has moved it."""
 
-    _ALLOWED = frozenset(
-        (module, name)
-        for name, modules in {
-            "_reconstruct": ("numpy.core.multiarray", "numpy._core.multiarray"),
-            "ndarray": ("numpy",),
-            "dtype": ("numpy",),
-        }.items()
-        for module in modules
-    )
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in self._ALLOWED:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}, and a batch holds arrays only")
-        if name == "_reconstruct":
-            # NumPy has moved it; the object itself knows where it is now.
-            return np.empty(0).__reduce__()[0]
-        return getattr(np, name)
+_KNOWN = (*_RECONSTRUCT, "numpy.ndarray", "numpy.dtype")
 
 
 def _in_pickle(content: bytes, name: str) -> Any:
-    batch = _NumbersOnly(io.BytesIO(content), encoding="bytes").load()
-    return batch.get(name.encode(), batch.get(name)) if isinstance(batch, dict) else None
+    batch = read_pickle(content)
+    return _plain(batch.get(name.encode(), batch.get(name))) if isinstance(batch, dict) else None
+
+
+def _plain(value: Any) -> Any:
+    """What stands in a batch, where arrays are calls; other calls are refused."""
+    if not isinstance(value, Called):
+        return value
+    if value.name not in _KNOWN:
+        raise ValueError(f"it asks for {value.name}, and a batch holds arrays only")
+    match value.arguments, value.state:
+        case (Called("numpy.ndarray"), _, _), (1, tuple(shape), Called("numpy.dtype") as kind, bool(turned), numbers):
+            return _array(shape, kind, numbers, "F" if turned else "C")
+    return None
+
+
+def _array(shape: tuple[Any, ...], kind: Called, numbers: Any, order: Literal["C", "F"]) -> NDArray[np.uint8] | None:
+    """An array of bytes; None if it is of anything else."""
+    of_bytes = isinstance(kind.arguments, tuple) and kind.arguments[:1] in (("u1",), (b"u1",))
+    sides = shape if all(type(side) is int and side >= 0 for side in shape) else (-1,)
+    if not of_bytes or not isinstance(numbers, bytes) or math.prod(sides) != len(numbers):
+        return None
+    return np.frombuffer(numbers, np.uint8).reshape(sides, order=order)
 
 
 def _from_pickle(content: bytes) -> Pixels:
     pixels = _in_pickle(content, "data")
-    if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.shape[1:] != (_RECORD,):
+    if not isinstance(pixels, np.ndarray) or pixels.shape[1:] != (_RECORD,):
         raise ValueError(f"it holds no uint8 array 'data' of shape (N, {_RECORD})")
     return pixels.reshape(-1, 3, _SIDE, _SIDE).transpose(0, 2, 3, 1)
 
@@ -255,6 +260,8 @@ def _labels(kind: str, content: bytes) -> list[str]:
 
 
 def _named(labels: Any) -> list[str]:  # (N,) -> (N)
+    if isinstance(labels, list) and not all(type(label) is int for label in labels):
+        labels = None  # whatever else there may be in a list is not made into an array
     numbers = np.asarray(labels)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not np.isin(numbers, np.arange(len(_CLASSES))).all():
         raise ValueError(f"its labels must be whole numbers from 0 to {len(_CLASSES) - 1}, one for each picture")
