@@ -548,7 +548,7 @@ def test_a_signal_leaves_nothing_half_written(number, code, ending, run):
     heed = partial(signal.signal, number, signal.SIG_DFL)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heed) as process:
         deadline = time.monotonic() + 60
-        while not any(path.suffix == ".partial" for path in Path().iterdir()):
+        while not any(".partial" in path.suffixes for path in Path().iterdir()):
             assert process.poll() is None, process.stderr.read()
             assert time.monotonic() < deadline
             time.sleep(0.02)

@@ -263,7 +263,7 @@ def test_nothing_is_replaced_unless_a_person_says_so(run, pictures, capsys):
         assert Path(target).read_text() == "mine", target
         assert main([*typed, "--overwrite"]) == 0, target
         assert Path(target).read_bytes() != b"mine", target
-        assert not list(Path().rglob("*.partial"))
+        assert not list(Path().rglob("*.partial*"))
 
 
 class TestRates:

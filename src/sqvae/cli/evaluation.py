@@ -14,6 +14,7 @@ from sqvae.cli.listing import SETS
 from sqvae.cli.rates import draw_rates, measure_rates
 from sqvae.data import Progress
 from sqvae.experiment import Evaluation, Prepared, Pretrained, diagnose, is_run, load, prepare, read_experiment
+from sqvae.files import write_text
 from sqvae.metrics.meanings import meanings
 from sqvae.reports import results_page, rows_of, save_pairs
 from sqvae.reports.drawing import reading_of
@@ -148,8 +149,9 @@ def _write(run: Path, result: Result, evaluation: Evaluation, *, own: bool) -> t
     images += record.get("notes", [])
     write_json(numbers, record)
     told = meanings(record, result.codebook_size)
-    page.write_text(
-        results_page(f"Results: {run.name}", command, result.setting, rows, images, told, warnings=record["findings"])
+    write_text(
+        page,
+        results_page(f"Results: {run.name}", command, result.setting, rows, images, told, warnings=record["findings"]),
     )
     save_pairs(
         picture,

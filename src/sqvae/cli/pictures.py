@@ -6,6 +6,7 @@ from pathlib import Path
 from PIL import Image
 
 from sqvae.cli.targets import FolderOfResults
+from sqvae.files import written
 
 
 class PictureFolder:
@@ -23,4 +24,5 @@ class PictureFolder:
         """Save a batch as .png."""
         for name, image in zip(names, images, strict=True):
             (place,) = self._results.places(name)
-            image.save(place)
+            with written(place, lasting=False) as aside:
+                image.save(aside)

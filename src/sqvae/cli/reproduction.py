@@ -24,6 +24,7 @@ from sqvae.experiment import (
     load_record,
     record_path,
 )
+from sqvae.files import write_text
 from sqvae.recipes import ARTEFACTS, SCALES, chosen, collect_all, plan, report, words
 from sqvae.reports import Report, error_of, html_page, markdown_page
 from sqvae.training import write_json
@@ -248,7 +249,7 @@ def _write(one: Report, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for picture in one.pictures:
         picture.save(out)
-    (out / f"{one.name}.md").write_text(one.markdown(), encoding="utf-8")
+    write_text(out / f"{one.name}.md", one.markdown())
     numbers = {
         "title": one.title,
         "setting": one.setting,
@@ -278,7 +279,7 @@ def _show(one: Report) -> None:
 
 
 def _write_pages(reports: Sequence[Report], out: Path, page: Path) -> None:
-    (out / "index.html").write_text(html_page(TITLE, INTRODUCTION.replace("`", ""), reports), encoding="utf-8")
+    write_text(out / "index.html", html_page(TITLE, INTRODUCTION.replace("`", ""), reports))
     beside = os.path.relpath(out, page.parent)
     text = markdown_page(TITLE, INTRODUCTION, reports, "" if beside == "." else f"{beside}/")
-    page.write_text(text, encoding="utf-8")
+    write_text(page, text)

@@ -6,6 +6,7 @@ from pathlib import Path
 from sqvae.cli import console
 from sqvae.experiment import ConfigurationError, Pretrained, load
 from sqvae.experiment.exporting import ExportError, Written, export
+from sqvae.files import remove_abandoned
 from sqvae.training.checkpoints import WEIGHTS
 
 
@@ -49,6 +50,7 @@ def _check_apart(run: Path, out: Path) -> None:
 
 
 def _check_free(out: Path, overwrite: bool) -> None:
+    remove_abandoned(out)  # by an export that was killed
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         if not overwrite:
             raise ExportError(

@@ -22,6 +22,7 @@ from sqvae.experiment import (
     check_name,
     load_speech_tokenizer,
 )
+from sqvae.files import written
 from sqvae.metrics import read_items
 
 VOCODER = "sound by the method of Griffin and Lim; a neural vocoder, given the .npy frames, sounds better"
@@ -138,7 +139,8 @@ class SoundFolder:
     def save(self, name: str, frames: Tensor, samples: int) -> None:  # (T, mels)
         """Write frames as .npy, and as .wav."""
         numbers, *sounds = self._results.places(name)
-        np.save(numbers, frames.numpy())
+        with written(numbers, lasting=False) as aside:
+            np.save(aside, frames.numpy())
         for sound in sounds:
             write_audio(sound, self.tokenizer.sound(frames, samples=samples).numpy(), self.tokenizer.features.rate)
         self.saved += 1

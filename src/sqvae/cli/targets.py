@@ -7,6 +7,7 @@ from sqvae.codec import NameTaker
 from sqvae.data.decoding import is_picture_name
 from sqvae.data.speech import is_audio_name
 from sqvae.data.wording import listed
+from sqvae.files import remove_abandoned
 
 BEGINNING = 20_000
 """Bytes in which a page says what it is."""
@@ -85,11 +86,16 @@ class FolderOfResults:
         self.endings = endings
         self.overwrite = overwrite
         self._names = NameTaker("")
+        self._folders: set[Path] = set()
 
     def places(self, name: str) -> list[Path]:
         """Where the files of a source go, in a folder that exists."""
         stem = self._names.take(name)
         places = [self.path / f"{stem}{ending}" for ending in self.endings]
         check_all_free(places, self.overwrite)
-        places[0].parent.mkdir(parents=True, exist_ok=True)
+        folder = places[0].parent
+        if folder not in self._folders:
+            folder.mkdir(parents=True, exist_ok=True)
+            remove_abandoned(folder)
+            self._folders.add(folder)
         return places

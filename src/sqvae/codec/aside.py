@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, TypeVar
-from uuid import uuid4
+
+from sqvae.files import beside, check_ordinary, remove_abandoned, sync
 
 HEADER = 4096
 """Bytes set aside for the header, its length included."""
@@ -28,11 +29,6 @@ class DamageError(Exception):
 Writer = TypeVar("Writer", bound="Aside")
 
 
-def beside(path: Path) -> Path:
-    """A name in the same folder that is nobody else's, for what is to become the file or helps to make it."""
-    return path.with_name(f".{path.name.strip('.')[:40]}.{uuid4().hex[:12]}.partial")
-
-
 class Aside(ABC):
     """Writes one file. Within its block the file does not exist under its name; after it, it is whole.
 
@@ -46,8 +42,8 @@ class Aside(ABC):
     """What comes first."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._partial = beside(path)
+        self.path = Path(os.path.realpath(path))  # a link is followed, and stays
+        self._partial = beside(self.path)
         self._file: BinaryIO | None = None
 
     @abstractmethod
@@ -64,8 +60,9 @@ class Aside(ABC):
 
     def __enter__(self: Writer) -> Writer:
         try:
-            check_no_folder(self.path)
+            check_ordinary(self.path)
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            remove_abandoned(self.path.parent)
             self._file = self._partial.open("xb")
             self._file.write(self.opening)
         except OSError as failure:
@@ -85,6 +82,7 @@ class Aside(ABC):
                     os.fsync(self._file.fileno())
             if kind is None:
                 self._partial.replace(self.path)
+                sync(self.path.parent)
         except OSError as failure:
             raise self._failed(failure) from failure
         finally:
@@ -94,12 +92,6 @@ class Aside(ABC):
         with contextlib.suppress(OSError):
             self._partial.unlink(missing_ok=True)
         return CodeFileError(f"can't write {self.path}: {failure.strerror or failure}; nothing is left of it")
-
-
-def check_no_folder(path: Path) -> None:
-    """Raise if a file is to have the name of a folder."""
-    if path.is_dir():
-        raise IsADirectoryError(None, "it is a folder; name a file")
 
 
 class PlainFile(Aside):

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from sqvae.codec.aside import Aside, CodeFileError, beside, check_no_folder
+from sqvae.codec.aside import Aside, CodeFileError
+from sqvae.files import beside, check_ordinary
 
 SAFETENSORS = ".safetensors"
 NPZ = ".npz"
@@ -87,7 +88,7 @@ def written_as(path: Path, conversions: Mapping[str, Conversion]) -> Iterator[Pa
         yield path
         return
     try:
-        check_no_folder(path)
+        check_ordinary(path)
     except OSError as failure:
         raise CodeFileError(f"can't write {path}: {failure.strerror}") from failure
     first = beside(path)

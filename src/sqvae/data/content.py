@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from sqvae.data.collection import File, Found
 from sqvae.data.preprocessing import Survey
 from sqvae.data.threads import in_order
+from sqvae.files import write_text
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with what is being done ("reading" or "decoding"), how many are done and how many there are."""
@@ -88,9 +89,7 @@ def _remember(known: Known) -> None:
     with suppress(OSError):
         known.remember.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"content": known.content, "survey": known.survey and asdict(known.survey)})
-        aside = known.remember.with_suffix(f".{os.getpid()}")
-        aside.write_text(text, "utf-8")
-        aside.replace(known.remember)
+        write_text(known.remember, text)
 
 
 def _survey_from(stored: Mapping[str, Any]) -> Survey:

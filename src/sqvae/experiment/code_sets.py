@@ -1,6 +1,5 @@
 """The codes of a run's data: made once, and kept beside the run."""
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from sqvae.data.speech import Utterances
 from sqvae.experiment.prepared import Prepared
 from sqvae.experiment.speech_tokenizer import SpeechTokenizer
 from sqvae.experiment.tokenizer import Tokenizer
+from sqvae.files import written
 
 FORMAT = "sqvae-code-sets-1"
 SPLITS = ("train", "validation", "test")
@@ -127,10 +127,6 @@ def _read(path: Path, marks: Mapping[str, str]) -> dict[str, CodeSet] | None:
 def _write(path: Path, sets: Mapping[str, CodeSet], marks: Mapping[str, str]) -> None:
     tensors = {split: codes.codes for split, codes in sets.items()}
     tensors |= {f"{split}.lengths": codes.lengths for split, codes in sets.items() if codes.lengths is not None}
-    aside = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
+    with written(path) as aside:
         save_file(tensors, aside, metadata=dict(marks))
         aside.chmod(0o644)  # it is written for its owner alone
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)

@@ -4,7 +4,6 @@ import contextlib
 import importlib.util
 import json
 import logging
-import tempfile
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from sqvae.experiment.agreement import Agreement, agreement
 from sqvae.experiment.description import described
 from sqvae.experiment.halves import Half, halves_of
 from sqvae.experiment.pretrained import Pretrained
+from sqvae.files import folder_within
 from sqvae.training import write_json
 
 DESCRIPTION = "export.json"
@@ -105,10 +105,9 @@ def export(tokenizer: Pretrained, folder: str | Path, formats: Collection[str], 
     folder = Path(folder)
     _check_free(folder, [*(form.file_of(half.name) for form, half in plan), DESCRIPTION], overwrite)
     description = described(tokenizer, halves) | {"files": _files(plan)}
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".export-", dir=folder) as aside:
-        files = tuple(_written(Path(aside), plan, description))
-        for path in sorted(Path(aside).iterdir()):
+    with folder_within(folder, "export") as aside:
+        files = tuple(_written(aside, plan, description))
+        for path in sorted(aside.iterdir()):
             path.replace(folder / path.name)
     left_out = [form.file_of(half.name) for form in chosen for half in halves if (form, half) not in plan]
     return Exported(files, tuple(f"{name} is left out: {TOO_LONG}" for name in left_out))

@@ -19,6 +19,7 @@ from sqvae.experiment.configuration import Experiment
 from sqvae.experiment.history import History, as_set, history_of, public_name
 from sqvae.experiment.observation import codebook_size_of
 from sqvae.experiment.settings import from_json, to_json
+from sqvae.files import folder_within
 from sqvae.training import (
     Checkpoint,
     CheckpointError,
@@ -29,7 +30,7 @@ from sqvae.training import (
     read_json,
     write_checkpoint,
 )
-from sqvae.training.checkpoints import MANIFEST
+from sqvae.training.checkpoints import MANIFEST, WEIGHTS
 
 FORMAT = 1
 
@@ -107,14 +108,14 @@ class Pretrained(ABC):
             raise CheckpointError(f"{folder} is of a training run, and is left as it is: choose another folder")
         config = describe(self.experiment.moved(public_name(self.experiment.data.source)))
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=".model-", dir=folder) as aside:
-                model = Path(aside) / "model"
+            with folder_within(folder, "model") as aside:
+                model = aside / "model"
                 write_checkpoint(model, Checkpoint(config, self.model.state_dict()))
                 self.history.save(model)
                 (model / "README.md").write_text(model_card(self, name or folder.resolve().name), encoding="utf-8")
-                # The manifest comes last: with that of before, a model that is only half replaced does not load.
-                for path in sorted(model.iterdir(), key=lambda path: path.name == MANIFEST):
+                # The manifest comes last: with that of before, a model that is only half replaced does not load. The
+                # weights come first: a folder with them is a model's, and may be written once more.
+                for path in sorted(model.iterdir(), key=lambda path: (path.name == MANIFEST, path.name != WEIGHTS)):
                     path.replace(folder / path.name)
         except OSError as failure:
             raise CheckpointError(f"can't write a model to {folder}: {failure.strerror or failure}") from failure

@@ -19,6 +19,7 @@ from sqvae.experiment.configuration import Experiment
 from sqvae.experiment.observation import Evaluation
 from sqvae.experiment.prior_settings import PriorSettings, prior_plan
 from sqvae.experiment.settings import from_json, to_json
+from sqvae.files import written
 from sqvae.metrics import INCEPTION
 from sqvae.training import Plan, read_json, read_records, write_json
 
@@ -272,9 +273,8 @@ def save_record(folder: Path, record: Record, originals: Tensor, reconstructions
     folder.mkdir(parents=True, exist_ok=True)
     rows = [_row(pictures[:SHOWN]) for pictures in (originals, reconstructions)]
     grid = torch.cat(rows, 1).permute(1, 2, 0).squeeze(-1)
-    part = folder / f"{record.name}.part.png"
-    Image.fromarray(grid.contiguous().numpy()).save(part)
-    part.replace(picture_path(folder, record.name))
+    with written(picture_path(folder, record.name)) as aside:
+        Image.fromarray(grid.contiguous().numpy()).save(aside)
     write_json(record_path(folder, record.name), asdict(record))
 
 

@@ -19,6 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, conv2d, interpolate
 
+from sqvae.files import written
 from sqvae.metrics.inception import Inception, check_pictures
 from sqvae.metrics.inception_weights import INCEPTION, Announce, find_inception
 
@@ -97,15 +98,12 @@ class FeatureStatistics:
     def save(self, path: str | Path) -> None:
         """Write a safetensors file of n, mean and scatter."""
         tensors = {"n": torch.tensor(self.n), "mean": self.mean, "scatter": self.scatter}
-        partial = Path(f"{path}.partial")
         try:
-            save_file(tensors, partial, {"format": _FORMAT, "features": self.features})
-            partial.chmod(0o644)  # it is written for its owner alone
-            partial.replace(path)
+            with written(Path(path)) as aside:
+                save_file(tensors, aside, {"format": _FORMAT, "features": self.features})
+                aside.chmod(0o644)  # it is written for its owner alone
         except SafetensorError as failure:  # how it says that a disk is full
             raise OSError(f"can't write {path}: {failure}") from failure
-        finally:
-            partial.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | Path) -> "FeatureStatistics":

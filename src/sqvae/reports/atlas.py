@@ -14,6 +14,7 @@ from torch import Tensor
 
 from sqvae.reports.codebook import counted, most_used
 from sqvae.reports.grid import MOST_CLASSES, Class
+from sqvae.reports.plotting import save_figure
 
 DPI = 100
 SIDE = 60
@@ -86,7 +87,7 @@ def save_atlas(
                 axes.text(left + side / 2, y - LABEL, name, fontsize=8, color="0.5", va="bottom", ha="center")
     legend.draw(axes, MARGIN, below)
     axes.imshow(canvas, interpolation="nearest", aspect="auto")
-    figure.savefig(path, dpi=DPI)
+    save_figure(figure, path, dpi=DPI)
 
 
 class _Legend:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from sqvae.distributions import perplexity
 from sqvae.reports.clustering import near_order
+from sqvae.reports.plotting import save_figure
 
 INK, PALE, ACCENT, ABSENT = "#1f4e79", "#9db8d2", "#d1495b", "0.85"
 
@@ -47,7 +48,7 @@ def save_use(path: Path, counts: Tensor, where: str) -> None:
         axes.legend(loc=corner, fontsize="small")
         _tidy(axes)
     figure.supxlabel(f"{int(counts.sum()):,} positions of {where}", fontsize="small", color="0.4")
-    figure.savefig(path, dpi=110)
+    save_figure(figure, path, dpi=110)
 
 
 def _draw_shares(axes: Axes, shares: NDArray[np.float64], codes: list[int]) -> None:
@@ -145,7 +146,7 @@ def save_distances(
     _tidy(histogram)
     if where:
         figure.supxlabel(where, fontsize="small", color="0.4")
-    figure.savefig(path, dpi=110)
+    save_figure(figure, path, dpi=110)
 
 
 def _draw_nearest(axes: Axes, nearest: NDArray[np.float64], used: NDArray[np.bool_] | None) -> None:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sqvae.reports.axes import fitting
-from sqvae.reports.plotting import caption_below, draw_axis, fit_heights, legend_below
+from sqvae.reports.plotting import caption_below, draw_axis, fit_heights, legend_below, save_figure
 from sqvae.reports.results import error_name
 
 FEW = 30
@@ -68,7 +68,7 @@ def save_curves(path: Path, records: Records, codebook_size: int, *, title: str 
         # What is limited has a meaning at 0, and a limit that is drawn with it.
         _finish(axes, last, best[-1] if best else None, floor=axes in limited)
         legend_below(axes)
-    figure.savefig(path, dpi=110)
+    save_figure(figure, path, dpi=110)
 
 
 def _cost(axes: Axes, steps: Records, validations: Records) -> None:

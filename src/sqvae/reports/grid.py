@@ -13,6 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 from PIL.PngImagePlugin import PngInfo
 from torch import Tensor
 
+from sqvae.files import written
 from sqvae.metrics.meanings import WRONG_LABELS
 
 GAP, COLUMN_GAP = 2, 1
@@ -110,12 +111,14 @@ def save_rows(path: Path, rows: Sequence[Tensor], columns: int = 8, caption: Cap
     """
     image = _sheet(rows, columns)
     if caption is None:
-        image.save(path)
+        with written(path, lasting=False) as aside:
+            image.save(aside)
         return
     # The words are in the file as text, too, for those who can't see them.
     about = PngInfo()
     about.add_itxt("Description", caption.text)
-    _captioned(image, rows, columns, caption).save(path, pnginfo=about)
+    with written(path, lasting=False) as aside:
+        _captioned(image, rows, columns, caption).save(aside, pnginfo=about)
 
 
 def _scale(height: int) -> int:

@@ -1,6 +1,7 @@
 """Plots by Matplotlib: what all of them share."""
 
 import textwrap
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -9,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
+from sqvae.files import written
 from sqvae.reports.axes import Axis, fitting, number
 
 LETTERS = 16.5
@@ -26,6 +28,12 @@ def draw_axis(axes: Axes, which: Literal["x", "y"], fitted: Axis) -> None:
     axis.set_major_locator(FixedLocator(fitted.ticks()))
     axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
     axis.set_minor_locator(NullLocator())
+
+
+def save_figure(figure: Figure, path: Path, *, dpi: int) -> None:
+    """Write a drawing as the file's ending says."""
+    with written(path, lasting=False) as aside:
+        figure.savefig(aside, dpi=dpi)
 
 
 def fit_heights(*plots: Axes, log: bool | None = None, floor: bool = False) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from sqvae.reports.axes import fitting
-from sqvae.reports.plotting import caption_below, draw_axis
+from sqvae.reports.plotting import caption_below, draw_axis, save_figure
 
 
 def save_rates(
@@ -35,4 +35,4 @@ def save_rates(
     axes.legend()
     if caption:
         caption_below(figure, caption)
-    figure.savefig(path, dpi=120)
+    save_figure(figure, path, dpi=120)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from sqvae.files import written
 from sqvae.reports.page import Chapter, address_of, figure, page, paragraph, words
-from sqvae.reports.plotting import caption_below
+from sqvae.reports.plotting import caption_below, save_figure
 from sqvae.reports.tables import Table
 
 
@@ -46,9 +47,10 @@ class Picture:
     def save(self, folder: Path) -> list[Path]:
         """Write it as .png, with its caption in it, and as .svg without, as pages show it above their own."""
         paths = [folder / f"{self.name}.png", folder / f"{self.name}.svg"]
-        paths[1].write_bytes(self.svg)
+        with written(paths[1], lasting=False) as aside:
+            aside.write_bytes(self.svg)
         caption_below(self.figure, self.caption)
-        self.figure.savefig(paths[0], dpi=110)
+        save_figure(self.figure, paths[0], dpi=110)
         return paths
 
     @cached_property

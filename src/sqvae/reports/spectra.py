@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sqvae.reports.plotting import caption_below
+from sqvae.reports.plotting import caption_below, save_figure
 
 
 def save_spectra(path: Path, counts: Tensor, mean: Tensor, *, codes: int, where: str) -> None:
@@ -33,7 +33,7 @@ def save_spectra(path: Path, counts: Tensor, mean: Tensor, *, codes: int, where:
     step = max(1, len(shown) // 32)
     axes.set_xticks(range(0, len(shown), step), [str(int(code)) for code in shown[::step]], rotation=90, fontsize=7)
     figure.colorbar(image, ax=axes, label="mean level in dB")
-    figure.savefig(path, dpi=110)
+    save_figure(figure, path, dpi=110)
 
 
 def by_brightness(counts: Tensor, mean: Tensor, codes: int) -> Tensor:  # (K,), (K, mels) -> (n,)

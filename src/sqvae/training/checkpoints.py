@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
+
+from sqvae.files import sync, write_text
 
 CONFIG, WEIGHTS, STATE, STATE_TENSORS, MANIFEST = (
     "config.json",
@@ -60,7 +62,7 @@ def write_checkpoint(target: Path, checkpoint: Checkpoint, *, previous: Path | N
             _remove(old)
             target.rename(old)
         new.rename(target)
-        _sync(target.parent)
+        sync(target.parent)
         if previous is None:
             _remove(old)
     except OSError as failure:
@@ -141,11 +143,8 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file to the side and rename it into place."""
-    new = path.with_name(path.name + ".new")
-    with _written(new) as file:
-        file.write(json.dumps(content, indent=2).encode())
-    new.replace(path)
+    """Write a JSON file, whole or not at all."""
+    write_text(path, json.dumps(content, indent=2))
 
 
 def fingerprint(weights: Mapping[str, Tensor]) -> str:
@@ -166,7 +165,7 @@ def _write_files(folder: Path, checkpoint: Checkpoint) -> None:
         write_json(folder / STATE, checkpoint.state)
     manifest = {path.name: {"bytes": path.stat().st_size, "sha256": _hash(path)} for path in sorted(folder.iterdir())}
     write_json(folder / MANIFEST, manifest)
-    _sync(folder)
+    sync(folder)
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -178,25 +177,6 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     path.chmod(0o644)  # it is written for its owner alone, unlike its neighbours
     with path.open("rb+") as file:
         os.fsync(file.fileno())
-
-
-@contextlib.contextmanager
-def _written(path: Path) -> Iterator[Any]:
-    """A file that is on the disk when the block ends."""
-    with path.open("wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """Make renames in a folder last, where the system has a way to."""
-    with contextlib.suppress(OSError, AttributeError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _hash(path: Path) -> str:

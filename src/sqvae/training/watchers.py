@@ -8,6 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
+from sqvae.files import write_text
+
 
 @dataclass(frozen=True)
 class Position:
@@ -100,9 +102,7 @@ class JsonLines(Watcher):
                 for record in read_records(self.path)
                 if record["step"] <= position.step and record["epoch"] <= position.epoch
             ]
-            new = self.path.with_name(self.path.name + ".new")
-            new.write_text("".join(json.dumps(record) + "\n" for record in kept))
-            new.replace(self.path)
+            write_text(self.path, "".join(json.dumps(record) + "\n" for record in kept))
 
     def recorded(self, position: Position, statistics: Mapping[str, float]) -> None:
         self._write("step", position, statistics)

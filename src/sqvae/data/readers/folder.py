@@ -3,7 +3,8 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
@@ -122,34 +123,58 @@ def is_clutter(name: str) -> bool:
 
 def files_below(folder: Path) -> tuple[list[str], list[str]]:
     """The names of all ordinary files below a folder that aren't clutter, and of the folders that can't be read."""
-    names: list[str] = []
     closed: list[str] = []
-    above = frozenset[tuple[int, int]]()
-    pending = [(folder, "", above)]
+    names = [f"{prefix}{name}" for prefix, files in walk(folder, closed.append) for name in files]
+    return names, closed
+
+
+def walk(path: Path, on_closed: Callable[[str], None]) -> Iterator[tuple[str, Iterator[str]]]:
+    """Each folder, itself and below, with the names of its ordinary files, which are looked up as they are asked for.
+
+    A folder's name ends in ``/``, that of the uppermost is empty. Hidden ones, and those of operating systems, are left
+    out, and so is what a link leads to that holds the link itself.
+
+    Arguments:
+        path: of a folder that can be read.
+        on_closed: called with each folder further down that can't.
+    """
+    above: frozenset[tuple[int, int]] = frozenset()
+    pending = [("", above)]
     while pending:
-        current, prefix, above = pending.pop()
+        prefix, above = pending.pop()
         try:
-            here = current.stat()
-            with os.scandir(current) as reading:
-                entries = list(reading)
+            here = os.stat(path / prefix)
+            within = above | {(here.st_dev, here.st_ino)}
+            with os.scandir(path / prefix) as reading:
+                folders: list[str] = []
+                files = _files(reading, within, folders)
+                yield prefix, files
+                for _ in files:  # those that weren't asked for
+                    pass
         except OSError:
             if not prefix:
                 raise
-            closed.append(prefix)
+            on_closed(prefix)
             continue
-        # A link may lead to a folder that holds it.
-        within = above | {(here.st_dev, here.st_ino)}
-        for entry in entries:
-            if is_clutter(entry.name):
-                continue
+        pending += [(f"{prefix}{name}/", within) for name in sorted(folders, key=natural, reverse=True)]
+
+
+def _files(
+    entries: Iterable[os.DirEntry[str]], within: frozenset[tuple[int, int]], folders: list[str]
+) -> Iterator[str]:
+    for entry in entries:
+        if is_clutter(entry.name):
+            continue
+        with suppress(OSError):  # of a link that leads to itself
             if entry.is_dir():
                 target = os.stat(entry.path)
                 if (target.st_dev, target.st_ino) not in within:
-                    pending.append((Path(entry.path), f"{prefix}{entry.name}/", within))
-            elif entry.is_file() or entry.is_symlink():
-                # A link that leads nowhere is named among the skipped; a pipe would be waited on for ever.
-                names.append(prefix + entry.name)
-    return names, closed
+                    folders.append(entry.name)
+                continue
+            if not entry.is_file() and not entry.is_symlink():
+                continue  # a pipe would be waited on for ever
+        # A link that leads nowhere is named among the skipped.
+        yield entry.name
 
 
 def _open(folder: Path, labels: bool = False) -> Found:

@@ -13,6 +13,8 @@ import soundfile
 import soxr
 from numpy.typing import ArrayLike, NDArray
 
+from sqvae.files import written
+
 EXTENSIONS = frozenset(
     f".{ending}"
     for endings in ("wav wave flac ogg oga opus mp3", "aiff aif aifc au snd caf w64 rf64 sph")
@@ -115,7 +117,7 @@ def write_audio(path: str | Path, samples: ArrayLike, rate: int) -> None:  # (sa
     if not np.isfinite(values).all():
         raise ValueError(f"samples must be finite, got {np.count_nonzero(~np.isfinite(values)):,} that are not")
     integers = np.rint(values * 32768).clip(-32768, 32767).astype(np.int16)
-    with path.open("wb") as file:
+    with written(path, lasting=False) as aside, aside.open("wb") as file:
         soundfile.write(file, integers, rate, format=form, subtype="PCM_16")
 
 

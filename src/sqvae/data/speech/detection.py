@@ -6,11 +6,11 @@ from pathlib import Path
 
 from sqvae.data.catalogue import DATASETS
 from sqvae.data.decoding import is_picture_name
-from sqvae.data.readers.folder import is_clutter
+from sqvae.data.readers.folder import is_clutter, walk
 from sqvae.data.readers.zip_file import open_zip
 from sqvae.data.sources import HUB
 from sqvae.data.speech.audio import is_audio_name
-from sqvae.data.speech.places import is_zip, walk
+from sqvae.data.speech.places import is_zip
 from sqvae.data.speech.sources import is_speech_name
 
 _LOOKED_AT = 64

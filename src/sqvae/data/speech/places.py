@@ -1,15 +1,13 @@
 """Where recordings lie: in a folder, in a zip file, or on their own. The names of all, and what opens each."""
 
-import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from zipfile import is_zipfile
 
 from sqvae.data.collection import File
-from sqvae.data.readers.folder import is_clutter, natural
+from sqvae.data.readers.folder import files_below, is_clutter, natural
 from sqvae.data.readers.zip_file import open_zip
 from sqvae.data.speech.audio import EXTENSIONS, is_audio_name
 from sqvae.data.wording import counted, listed, unreadable
@@ -63,10 +61,7 @@ def is_zip(path: Path) -> bool:
 
 
 def _folder(path: Path) -> Place:
-    names: list[str] = []
-    closed: list[str] = []
-    for folder, files in walk(path, closed.append):
-        names += [folder + file for file in files]
+    names, closed = files_below(path)
     recordings, others = _sorted(names)
     if not recordings:
         archives = [name for name in others if name.lower().endswith(".zip")]
@@ -107,52 +102,3 @@ def _none(path: Path, others: Sequence[str]) -> str:
         f"no recordings in {path}: found {counted(len(others), 'file')}{f' ({found})' if found else ''}. "
         f"The names of recordings end in {', '.join(sorted(EXTENSIONS))}"
     )
-
-
-def walk(path: Path, on_closed: Callable[[str], None]) -> Iterator[tuple[str, Iterator[str]]]:
-    """Each folder, itself and below, with the names of its ordinary files, which are looked up as they are asked for.
-
-    A folder's name ends in ``/``, that of the uppermost is empty. Hidden ones, and those of operating systems, are left
-    out, and so is what a link leads to that holds the link itself.
-
-    Arguments:
-        path: of a folder that can be read.
-        on_closed: called with each folder further down that can't.
-    """
-    above: frozenset[tuple[int, int]] = frozenset()
-    pending = [("", above)]
-    while pending:
-        prefix, above = pending.pop()
-        try:
-            here = os.stat(path / prefix)
-            within = above | {(here.st_dev, here.st_ino)}
-            with os.scandir(path / prefix) as reading:
-                folders: list[str] = []
-                files = _files(reading, within, folders)
-                yield prefix, files
-                for _ in files:  # those that weren't asked for
-                    pass
-        except OSError:
-            if not prefix:
-                raise
-            on_closed(prefix)
-            continue
-        pending += [(f"{prefix}{name}/", within) for name in sorted(folders, key=natural, reverse=True)]
-
-
-def _files(
-    entries: Iterable[os.DirEntry[str]], within: frozenset[tuple[int, int]], folders: list[str]
-) -> Iterator[str]:
-    for entry in entries:
-        if is_clutter(entry.name):
-            continue
-        with suppress(OSError):  # of a link that leads to itself
-            if entry.is_dir():
-                target = os.stat(entry.path)
-                if (target.st_dev, target.st_ino) not in within:
-                    folders.append(entry.name)
-                continue
-            if not entry.is_file() and not entry.is_symlink():
-                continue  # a pipe would be waited on for ever
-        # A link that leads nowhere is named among the skipped.
-        yield entry.name
