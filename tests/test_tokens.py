@@ -65,7 +65,7 @@ def test_a_file_describes_itself(tokenizer, folder, tmp_path):
     assert sorted(codes.names) == sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*.png"))
     with safe_open(tmp_path / "codes.safetensors", framework="pt") as file:
         assert file.get_tensor("codes").dtype == torch.uint8
-        assert file.metadata()["format"] == "sqvae-codes-1"
+        assert file.metadata()["format"] == "sqvae-codes-2"
 
 
 def test_a_single_source_needs_no_list(tokenizer, folder, tmp_path):

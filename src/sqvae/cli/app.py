@@ -282,6 +282,7 @@ def decode(
     """Turn codes back into pictures, or into log-mel frames and sound. Codes of another model are refused."""
     from sqvae.cli import console
     from sqvae.cli.pictures import PictureFolder
+    from sqvae.cli.wording import UNCHECKED
     from sqvae.codec import CodeFile, decode_file
     from sqvae.experiment import load_tokenizer
 
@@ -291,12 +292,14 @@ def decode(
         decode_units(run, codes, out, speaker=speaker, audio=audio, overwrite=overwrite)
         return
     tokenizer = load_tokenizer(run)
-    total, seen, folder = len(CodeFile.open(codes)), 0, PictureFolder(out, overwrite=overwrite)
+    file, seen, folder = CodeFile.open(codes), 0, PictureFolder(out, overwrite=overwrite)
+    if not file.checked:
+        console.note(UNCHECKED.format(codes))
     with console.progress_bar() as progress:
-        for names, pictures in decode_file(tokenizer, codes, batch_size=batch):
+        for names, pictures in decode_file(tokenizer, file, batch_size=batch):
             folder.save(names, tokenizer.medium.images(pictures))
             seen += len(names)
-            progress("decoding", seen, total)
+            progress("decoding", seen, len(file))
     console.out.print(f"{console.counted(seen, tokenizer.medium.noun)} in {out}")
 
 

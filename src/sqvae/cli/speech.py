@@ -10,6 +10,7 @@ from torch import Tensor
 from sqvae.cli import console
 from sqvae.cli.left_out import LeftOut
 from sqvae.cli.targets import FolderOfResults
+from sqvae.cli.wording import UNCHECKED
 from sqvae.codec import UnitFile, encode_speech_to_file
 from sqvae.data import Skipped
 from sqvae.data.speech import Heard, count_speech, stream_speech, write_audio
@@ -45,6 +46,8 @@ def decode_units(run: Path, path: Path, out: Path, *, speaker: str | None, audio
     """Units back to log-mel frames, NAME.npy, and to sound if wanted, NAME.wav."""
     tokenizer, units = load_speech_tokenizer(run), UnitFile.open(path)
     units.check_belongs_to(tokenizer.fingerprint)
+    if not units.checked:
+        console.note(UNCHECKED.format(path))
     voices = [_voice(tokenizer, speaker, own, name) for own, name in zip(units.speakers, units.names, strict=True)]
     results = SoundFolder(out, tokenizer, audio=audio, overwrite=overwrite)
     with console.progress_bar() as progress:

@@ -7,6 +7,12 @@ _ASSIGNMENT = re.compile(r"`([a-z_]+(?:\.[a-z_]+)?)=([^`]*)`")
 _OPTIONS = {"source": "data", "sources": "data", "speakers": "speaker", "above": "given"}
 """Arguments of Python whose options have other names."""
 
+UNCHECKED = (
+    "{} was written by an earlier version, without a checksum, so that it can't be told whether it is still as it was "
+    "written; `sqvae encode` writes one now"
+)
+"""Of a file of codes."""
+
 
 def as_typed(text: str) -> str:
     """A sentence of the library with its settings and arguments as options.

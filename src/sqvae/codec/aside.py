@@ -4,16 +4,20 @@ import contextlib
 import json
 import math
 import os
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from sqvae.files import beside, check_ordinary, remove_abandoned, sync
 
 HEADER = 4096
 """Bytes set aside for the header, its length included."""
+
+CHECKSUM = "checksum"
+"""The entry of the metadata that the rest is compared with when it is read."""
 
 BYTES = {"U8": 1, "U16": 2, "I32": 4}
 
@@ -94,6 +98,17 @@ class Aside(ABC):
         return CodeFileError(f"can't write {self.path}: {failure.strerror or failure}; nothing is left of it")
 
 
+def checksum(header: Mapping[str, Any], content: int) -> str:
+    """Of a file in the safetensors format: what its header says, but for the checksum itself, and its content.
+
+    Arguments:
+        content: the CRC-32 of all that follows the header.
+    """
+    said = {name: value for name, value in header.get("__metadata__", {}).items() if name != CHECKSUM}
+    text = json.dumps({**header, "__metadata__": said}, sort_keys=True).encode()
+    return f"{zlib.crc32(text, content):08x}"
+
+
 class PlainFile(Aside):
     """A file of nothing but what is put."""
 
@@ -112,6 +127,14 @@ class AsideWriter(Aside):
 
     opening = bytes(HEADER)
 
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._sum = 0
+
+    def put(self, content: bytes) -> None:
+        super().put(content)
+        self._sum = zlib.crc32(content, self._sum)
+
     @abstractmethod
     def finish(self) -> tuple[Mapping[str, str], Mapping[str, tuple[str, list[int]]]]:
         """Put what is left; and say, for the header, the metadata, and type and shape of each tensor as they follow."""
@@ -124,6 +147,7 @@ class AsideWriter(Aside):
             end = start + math.prod(shape) * BYTES[kind]
             header[name] = {"dtype": kind, "shape": shape, "data_offsets": [start, end]}
             start = end
+        header["__metadata__"] = {**metadata, CHECKSUM: checksum(header, self._sum)}
         text = json.dumps(header).encode().ljust(HEADER - 8)
         file.seek(0)
         file.write(len(text).to_bytes(8, "little") + text)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from sqvae.codec.aside import Aside, CodeFileError
+from sqvae.codec.aside import CHECKSUM, Aside, CodeFileError, checksum
 from sqvae.files import beside, check_ordinary
 
 SAFETENSORS = ".safetensors"
@@ -31,7 +31,7 @@ NPZ = ".npz"
 
 WORDS = ("names", "speakers")
 """Tensors that hold text: UTF-8, each word ended by a zero byte."""
-TEXTS = ("format", "fingerprint")
+TEXTS = ("format", "fingerprint", CHECKSUM)
 NUMBERS = ("codebook_size", "picture_shape", "codes_per_second", "rate")
 """Metadata: text, and JSON of a number or of some."""
 
@@ -41,9 +41,18 @@ PIECE = 1 << 22
 KINDS = {"U8": "<u1", "U16": "<u2", "I32": "<i4"}
 """Of numbers, as the one format calls them and the other."""
 
+VERSION = 2
+"""Of files of codes, with a checksum."""
+
+LONGEST_HEADER = 1 << 20
+"""Bytes of a safetensors file that are read as its header, whatever it says of itself."""
+
 ZIPPED = b"PK\x03\x04"
 
-FAILURES = (SafetensorError, zipfile.BadZipFile, zlib.error, OSError, KeyError, ValueError)
+FAILURES = (
+    *(SafetensorError, zipfile.BadZipFile, zlib.error, OSError, EOFError, MemoryError),
+    *(LookupError, ValueError, TypeError, OverflowError, RuntimeError),  # and so NotImplementedError, RecursionError
+)
 """What reading a damaged file, or one of another kind, may raise."""
 
 Conversion = Callable[[Path, Path], None]
@@ -242,13 +251,23 @@ class _Npz(StoredCodes):
             yield torch.from_numpy(some.astype(np.int64))
 
     def _array(self, name: str) -> NDArray[Any]:
-        with self._archive.open(f"{name}.npy") as member:
-            array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
-        return array
+        with self._member(name) as member:
+            kind, shape = _read_header(member)
+            content = member.read(kind.itemsize * math.prod(shape))  # no more than there is, whatever it claims
+            return np.frombuffer(content, kind).reshape(shape).copy()
 
     def _header(self, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
-        with self._archive.open(f"{name}.npy") as member:
+        with self._member(name) as member:
             return _read_header(member)
+
+    @contextlib.contextmanager
+    def _member(self, name: str) -> Iterator[IO[bytes]]:
+        """An array of the archive, whose bytes are to be read; what goes wrong with that is the file's fault."""
+        try:
+            with self._archive.open(f"{name}.npy") as member:
+                yield member
+        except FAILURES as failure:
+            raise CodeFileError(f"{self._archive.filename} is damaged: {failure}. Encode again") from failure
 
     def _steps(self, name: str) -> Iterator[int]:
         kind, shape = self._header(name)
@@ -256,21 +275,19 @@ class _Npz(StoredCodes):
         return (min(step, shape[0] - start) for start in range(0, shape[0], step))
 
     def _pieces(self, name: str, counts: Iterable[int]) -> Iterator[NDArray[Any]]:
-        with self._archive.open(f"{name}.npy") as member:
+        with self._member(name) as member:
             kind, (_, *inner) = _read_header(member)
             row = kind.itemsize * math.prod(inner)
             for count in counts:
-                try:
-                    some = np.frombuffer(member.read(count * row), kind).reshape(count, *inner)
-                except (zipfile.BadZipFile, zlib.error, ValueError) as failure:
-                    raise CodeFileError(f"{self._archive.filename} is damaged: {failure}. Encode again") from failure
-                yield some
+                yield np.frombuffer(member.read(count * row), kind).reshape(count, *inner)
 
 
 def _read_header(member: IO[bytes]) -> tuple[np.dtype[Any], tuple[int, ...]]:
     version = np.lib.format.read_magic(member)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, kind = read(member)
+    if any(side < 0 for side in shape):
+        raise ValueError(f"an array is said to have the shape {shape}")
     if fortran and len(shape) > 1:
         raise ValueError("an array is stored column by column: save np.ascontiguousarray of it")
     return kind, shape
@@ -287,6 +304,37 @@ def opened(path: Path) -> Iterator[StoredCodes]:
     else:
         with safe_open(path, framework="pt") as file:
             yield _Safetensors(file)
+
+
+def is_checked(path: Path, metadata: Mapping[str, str], kind: str) -> bool:
+    """Whether a file is as it was written, by its checksum; it raises if it is not. Files of version 1 have none.
+
+    The parts of an .npz file are compared with theirs as they are read.
+
+    Arguments:
+        metadata: what the file says of itself.
+        kind: of the file, the first part of its format's name.
+    """
+    if metadata["format"] == f"{kind}-1":
+        return False
+    with path.open("rb") as file:
+        start = file.read(8)
+        if start.startswith(ZIPPED):
+            return True
+        header = json.loads(file.read(min(int.from_bytes(start, "little"), LONGEST_HEADER)))
+        found = 0
+        while piece := file.read(PIECE):
+            found = zlib.crc32(piece, found)
+    if metadata.get(CHECKSUM) != checksum(header, found):
+        raise CodeFileError(
+            f"{path} is damaged: it is not as it was written, by its checksum. Restore it from a copy, or encode again"
+        )
+    return True
+
+
+def versions_of(kind: str) -> tuple[str, str]:
+    """The formats of a kind of file that can be read: the present one, and the one without a checksum."""
+    return f"{kind}-{VERSION}", f"{kind}-1"
 
 
 def _split(joined: bytes) -> list[str]:

@@ -20,10 +20,10 @@ import torch
 from torch import Tensor
 
 from sqvae.codec.aside import AsideWriter, CodeFileError
-from sqvae.codec.formats import FAILURES, NPZ, opened, sources, to_npz, unreadable, written_as
+from sqvae.codec.formats import FAILURES, NPZ, is_checked, opened, sources, to_npz, unreadable, versions_of, written_as
 from sqvae.data import Preprocessing, Progress, Skipped, count, stream
 
-FORMAT = "sqvae-codes-1"
+KIND = "sqvae-codes"
 
 CONVERSIONS = {NPZ: to_npz}
 """Formats of files of codes beside safetensors, by their endings."""
@@ -92,7 +92,7 @@ class CodeWriter(AsideWriter):
         names = b"".join(name + b"\0" for name in self._names)
         self.put(names)
         metadata = {
-            "format": FORMAT,
+            "format": versions_of(KIND)[0],
             "fingerprint": self.fingerprint,
             "codebook_size": str(self.codebook_size),
             "picture_shape": json.dumps(list(self.shape)),
@@ -112,6 +112,8 @@ class CodeFile:
     shape: tuple[int, ...]
     """(N, h, w)."""
     names: list[str] = field(repr=False)
+    checked: bool = True
+    """Whether it is known to be as it was written: files of earlier versions have no checksum."""
 
     @classmethod
     def open(cls, path: str | Path) -> "CodeFile":
@@ -120,8 +122,9 @@ class CodeFile:
         try:
             with opened(path) as file:
                 metadata = file.metadata
-                if metadata.get("format") != FORMAT:
+                if metadata.get("format") not in versions_of(KIND):
                     raise CodeFileError(f"{path} is no file of codes: `sqvae encode` writes them")
+                checked = is_checked(path, metadata, KIND)
                 shape, names = file.shape("codes"), file.words("names")
                 size, pictures = int(metadata["codebook_size"]), tuple(json.loads(metadata["picture_shape"]))
                 fingerprint = metadata["fingerprint"]
@@ -134,7 +137,7 @@ class CodeFile:
                 f"{path} is damaged: there are {len(names):,} names, and codes of the shape {shape}, where (pictures, "
                 f"height, width) is expected. Encode the pictures again"
             )
-        return cls(path, fingerprint, size, pictures, shape, names)
+        return cls(path, fingerprint, size, pictures, shape, names, checked)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -218,13 +221,13 @@ def encode_to_file(
 
 
 def decode_file(
-    coder: Coder, path: str | Path, *, batch_size: int = 64
+    coder: Coder, path: str | Path | CodeFile, *, batch_size: int = 64
 ) -> Iterator[tuple[list[str], Tensor]]:  # -> names, (batch, C, H, W)
     """The pictures that a file's codes stand for, in [0, 1], in batches with their names.
 
-    Codes of another model are refused.
+    Codes of another model are refused, and so is a file that is not as it was written.
     """
-    file = CodeFile.open(path)
+    file = path if isinstance(path, CodeFile) else CodeFile.open(path)
     file.check_belongs_to(coder)
     for names, codes in file.batches(batch_size):
         yield names, coder.decode(codes)

@@ -21,11 +21,11 @@ import torch
 from torch import Tensor
 
 from sqvae.codec.aside import AsideWriter, CodeFileError, PlainFile
-from sqvae.codec.formats import FAILURES, NPZ, opened, sources, to_npz, unreadable, written_as
+from sqvae.codec.formats import FAILURES, NPZ, is_checked, opened, sources, to_npz, unreadable, versions_of, written_as
 from sqvae.data import Progress, Skipped
 from sqvae.data.speech import LogMel, count_speech, stream_speech
 
-FORMAT = "sqvae-units-1"
+KIND = "sqvae-units"
 
 METADATA = {"fingerprint", "codebook_size", "codes_per_second", "rate"}
 
@@ -61,7 +61,7 @@ class UnitWriter(AsideWriter):
     def __init__(self, path: Path, *, codebook_size: int, fingerprint: str, codes_per_second: float, rate: int) -> None:
         super().__init__(path)
         self._metadata = {
-            "format": FORMAT,
+            "format": versions_of(KIND)[0],
             "fingerprint": fingerprint,
             "codebook_size": str(codebook_size),
             "codes_per_second": json.dumps(codes_per_second),
@@ -121,6 +121,8 @@ class UnitFile:
     lengths: list[int] = field(repr=False)
     frames: list[int] = field(repr=False)
     samples: list[int] = field(repr=False)
+    checked: bool = True
+    """Whether it is known to be as it was written: files of earlier versions have no checksum."""
 
     @classmethod
     def open(cls, path: str | Path) -> "UnitFile":
@@ -129,8 +131,9 @@ class UnitFile:
         try:
             with opened(path) as file:
                 metadata = file.metadata
-                if metadata.get("format") != FORMAT:
+                if metadata.get("format") not in versions_of(KIND):
                     raise CodeFileError(f"{path} is no file of units: `sqvae encode` writes them for models of speech")
+                checked = is_checked(path, metadata, KIND)
                 numbers = [file.tensor(name).tolist() for name in ("lengths", "frames", "samples")]
                 names, speakers = (file.words(name) for name in ("names", "speakers"))
                 total = file.shape("codes")[0]
@@ -154,6 +157,7 @@ class UnitFile:
             json.loads(metadata["codes_per_second"]),
             int(metadata["rate"]),
             *columns,
+            checked,
         )
 
     def __len__(self) -> int:
