@@ -37,7 +37,7 @@ from sqvae.cli.options import (
     Steps,
     Strict,
 )
-from sqvae.cli.root import app, ended_by_sigterm, is_of_speech, launched_elsewhere, typed_words
+from sqvae.cli.root import app, ended_by_sigterm, is_of_speech, launched_elsewhere, typed_words, warnings_in_words
 from sqvae.cli.wording import as_typed
 
 
@@ -461,7 +461,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     typed = sys.argv[1:] if arguments is None else list(arguments)
     typed_words.set(typed)
     try:
-        with ended_by_sigterm():
+        with ended_by_sigterm(), warnings_in_words():
             app(args=typed, prog_name="sqvae")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0

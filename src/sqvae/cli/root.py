@@ -3,16 +3,18 @@
 import contextlib
 import signal
 import threading
+import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from sqvae.cli.groups import PlainGroup
 from sqvae.cli.launch import is_launched, launch
+from sqvae.files import UncheckedWarning
 
 app = typer.Typer(
     name="sqvae",
@@ -64,6 +66,26 @@ def ended_by_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def warnings_in_words() -> Iterator[None]:
+    """Within the block, a warning about a file is said as everything else is, and not as Python shows its own."""
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
+        if issubclass(category, UncheckedWarning):
+            from sqvae.cli import console
+
+            console.warning(str(message))
+        else:
+            usual(message, category, *rest)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = usual
 
 
 def is_of_speech(run: Path, *, speaker: str | None = None, audio: bool = False) -> bool:

@@ -2,7 +2,7 @@
 
     CACHE/pictures/KEY/pictures.npy   uint8 (N, C, H, W), or uint16 for more than 256 labels
     CACHE/pictures/KEY/names.json     N names
-    CACHE/pictures/KEY/entry.json     everything else; written last
+    CACHE/pictures/KEY/entry.json     everything else, with checksums of all; written last
     CACHE/building/KEY/               the same while it is made; renamed into place when it is whole
     CACHE/locks/KEY                   held by the process that makes it, and let go by the system if that dies
     CACHE/index/LISTING.json          what ``content.py`` knows of files that have not changed
@@ -18,7 +18,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,6 +31,10 @@ from filelock import FileLock, Timeout
 from sqvae.data.collection import Found, Part, Skipped, UnreadablePictureError, decode_all
 from sqvae.data.content import FORMAT, Progress
 from sqvae.data.preprocessing import Preprocessing
+from sqvae.files import checksum_of
+
+ENTRY = "entry.json"
+"""The file that says what the others of an entry are; it is written last."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _CLOSED = (
@@ -104,7 +109,7 @@ def find_entry(root: Path, key: str) -> Entry | None:
     """The entry if it is there and whole."""
     folder = root / "pictures" / key
     try:
-        stored = json.loads((folder / "entry.json").read_text("utf-8"))
+        stored = read_entry(folder)
         names = json.loads((folder / "names.json").read_text("utf-8"))
         shape = tuple(stored["shape"])
         size = (folder / "pictures.npy").stat().st_size
@@ -213,7 +218,34 @@ def _build(folder: Path, found: Found, preprocessing: Preprocessing, strict: boo
         "bytes": preprocessing.dtype.itemsize,
         "preprocessing": _described(preprocessing),
     }
-    (folder / "entry.json").write_text(json.dumps(stored), "utf-8")
+    write_entry(folder, stored)
+
+
+def write_entry(folder: Path, stored: Mapping[str, Any]) -> None:
+    """Say in a folder what it holds, with a checksum of each of its files and of that."""
+    sums = {path.name: f"{checksum_of(path):08x}" for path in sorted(folder.iterdir())}
+    said = {**stored, "sums": sums}
+    (folder / ENTRY).write_text(json.dumps({**said, "sum": _sum_of(said)}), "utf-8")
+
+
+def read_entry(folder: Path) -> dict[str, Any]:
+    """What a folder is said to hold; raises ValueError if a file is not as it was written.
+
+    Entries of earlier versions have no checksums, and are taken as they are.
+    """
+    stored: dict[str, Any] = json.loads((folder / ENTRY).read_text("utf-8"))
+    if "sums" in stored or "sum" in stored:
+        said = {name: value for name, value in stored.items() if name != "sum"}
+        if stored.get("sum") != _sum_of(said):
+            raise ValueError(f"{folder / ENTRY} is not as it was written")
+        for name, expected in said["sums"].items():
+            if f"{checksum_of(folder / name):08x}" != expected:
+                raise ValueError(f"{folder / name} is not as it was written")
+    return stored
+
+
+def _sum_of(said: Mapping[str, Any]) -> str:
+    return f"{zlib.crc32(json.dumps(said, sort_keys=True).encode()):08x}"
 
 
 def finish_npy(file: BinaryIO, shape: Sequence[int], dtype: np.dtype[Any]) -> None:

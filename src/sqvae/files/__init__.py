@@ -1,8 +1,10 @@
 """Files: whatever this package writes appears whole under its name, or not at all."""
 
 from sqvae.files.writing import (
+    UncheckedWarning,
     beside,
     check_ordinary,
+    checksum_of,
     folder_within,
     remove_abandoned,
     sync,
@@ -10,4 +12,14 @@ from sqvae.files.writing import (
     written,
 )
 
-__all__ = ["beside", "check_ordinary", "folder_within", "remove_abandoned", "sync", "write_text", "written"]
+__all__ = [
+    "UncheckedWarning",
+    "beside",
+    "check_ordinary",
+    "checksum_of",
+    "folder_within",
+    "remove_abandoned",
+    "sync",
+    "write_text",
+    "written",
+]

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from sqvae.files import sync, write_text
+from sqvae.files import UncheckedWarning, sync, write_text
+
+LOG = "log.jsonl"
+"""Of a run, beside its checkpoints."""
 
 CONFIG, WEIGHTS, STATE, STATE_TENSORS, MANIFEST = (
     "config.json",
@@ -188,10 +192,19 @@ def _hash(path: Path) -> str:
 
 
 def _verify_without_manifest(folder: Path) -> None:
-    """A model from a hub need not have a manifest; its files must be there."""
+    """A model that somebody else has put together need not have a manifest; its files must be there."""
     missing = [name for name in (CONFIG, WEIGHTS) if not (folder / name).exists()]
     if missing:
         raise CheckpointError(f"{folder} is no checkpoint: it has no {' and no '.join(missing)}")
+    of_a_run = (folder / STATE).exists() or (folder.parent / LOG).exists()
+    if of_a_run:  # which had one
+        raise CheckpointError(f"the checkpoint {folder} is damaged: {MANIFEST} is missing")
+    warnings.warn(
+        f"{folder} has no {MANIFEST}, which every model is saved with: whether its weights are as they were written "
+        f"can't be told",
+        UncheckedWarning,
+        stacklevel=2,
+    )
 
 
 def _remove(folder: Path) -> None:

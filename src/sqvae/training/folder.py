@@ -8,7 +8,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from sqvae.training.checkpoints import WEIGHTS, CheckpointError, restore_interrupted, verify
+from sqvae.training.checkpoints import LOG, WEIGHTS, CheckpointError, restore_interrupted, verify
 
 
 def no_such_folder(path: str | Path) -> CheckpointError:
@@ -53,7 +53,7 @@ class RunFolder:
         self.best = self.path / "best"
         self.last = self.path / "last"
         self.previous = self.path / "previous"
-        self.log = self.path / "log.jsonl"
+        self.log = self.path / LOG
         self.tensorboard = self.path / "tensorboard"
         self.pictures = self.path / "pictures"
         self.curves = self.path / "curves.png"

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sqvae.data.cache import NPY_HEADER, finish_npy, make_whole, npy_header
+from sqvae.data.cache import NPY_HEADER, finish_npy, make_whole, npy_header, read_entry, write_entry
 from sqvae.data.collection import Skipped
 from sqvae.data.content import Progress
 from sqvae.data.speech.hearing import hear
@@ -63,7 +63,7 @@ def find_speech(root: Path, key: str) -> StoredSpeech | None:
     """The entry if it is there and whole."""
     folder = root / KIND / key
     try:
-        stored = json.loads((folder / "entry.json").read_text("utf-8"))
+        stored = read_entry(folder)
         table = json.loads((folder / "recordings.json").read_text("utf-8"))
         frames, mels = stored["shape"]
         size = (folder / "frames.npy").stat().st_size
@@ -124,4 +124,4 @@ def _build(folder: Path, recordings: Sequence[Recording], features: LogMel, stri
         "skipped": skipped,
         "features": asdict(features),
     }
-    (folder / "entry.json").write_text(json.dumps(stored), "utf-8")
+    write_entry(folder, stored)
