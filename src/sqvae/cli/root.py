@@ -81,7 +81,7 @@ def warnings_in_words() -> Iterator[None]:
         else:
             usual(message, category, *rest)
 
-    warnings.showwarning = show
+    warnings.showwarning = show  # type: ignore[assignment]
     try:
         yield
     finally:
