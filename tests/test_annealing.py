@@ -9,9 +9,10 @@ from torch import nn
 from runs import tiny, weights_of, with_quantizer, write_pictures
 from sqvae import Annealing, GaussianQuantizer, VonMisesFisherQuantizer
 from sqvae.data import digits
+from sqvae.distributions import assign
 from sqvae.experiment import resume, train
 from sqvae.networks import conv_decoder, conv_encoder
-from sqvae.quantizers import Stage
+from sqvae.quantizers import Stage, stochastic
 from sqvae.training import ANY_BUDGET, Plan, TrainingStoppedError, any_budget
 from sqvae.training.schedules import stage
 from test_exact_resume import SignalAt
@@ -46,7 +47,7 @@ def forward(quantizer, told):
 class TestWhatTheStageDoes:
     def test_values_are_the_same(self, quantizer):
         _, usual = forward(quantizer, 0.7)
-        _, told = forward(quantizer, Stage(0.7, 0.1, 0.5))
+        _, told = forward(quantizer, Stage(0.7, 0.1, 0.5, 2.0))
         torch.testing.assert_close(told.z_q, usual.z_q)
         torch.testing.assert_close(told.loss, usual.loss)
         torch.testing.assert_close(told.divergence, usual.divergence)
@@ -83,8 +84,43 @@ class TestWhatTheStageDoes:
         z, _ = forward(quantizer, 0.7)
         torch.testing.assert_close(gradient(Stage(0.7, 1.0, 0.4)), gradient(0.7) + 0.4 * straight(z))
 
+    def test_evenness_is_the_gradient_of_the_mean_use_s_divergence_through_the_draws(self, quantizer, monkeypatch):
+        """That of KL(mean use || even): a price for each code, the logarithm of its use, that the draws pay."""
+        kept = []
+        monkeypatch.setattr(stochastic, "assign", lambda *a, **b: kept.append(assign(*a, **b)) or kept[-1])
+
+        def gradients(told):
+            z, quantized = forward(quantizer, told)
+            usage, drawn = kept[-1].usage, kept[-1].drawn
+            price = (usage / usage.mean()).log()
+            inputs = (z, quantizer.codebook)
+            return tuple(
+                torch.autograd.grad(output, inputs, retain_graph=True)
+                for output in (quantized.loss, (drawn * price).sum() / 5)  # samples
+            )
+
+        usual, paid = gradients(Stage(0.7))
+        told, _ = gradients(Stage(0.7, evenness=0.5))
+        for own, before, more in zip(told, usual, paid, strict=True):
+            torch.testing.assert_close(own, before + 0.5 * more)
+
+    def test_evenness_makes_use_even(self):
+        """Encodings that all lie near one code come to be shared out among codes."""
+        torch.manual_seed(0)
+        z, perplexities = torch.cat((0.2 * torch.randn(1, 450, 4), torch.randn(1, 50, 4)), 1), []
+        for evenness in (0.0, 3.0):
+            torch.manual_seed(1)
+            quantizer = GaussianQuantizer(16, 4, initial_variance=0.3)
+            optimizer = torch.optim.Adam([quantizer.codebook], lr=0.05)
+            for _ in range(60):
+                optimizer.zero_grad()
+                quantizer(z, Stage(0.7, evenness=evenness)).loss.backward()
+                optimizer.step()
+            perplexities.append(float(quantizer.eval()(z).perplexity))
+        assert perplexities[1] > 1.3 * perplexities[0]
+
     def test_nothing_of_it_in_eval(self, quantizer):
-        z, quantized = forward(quantizer.eval(), Stage(0.7, 0.1, 1.0))
+        z, quantized = forward(quantizer.eval(), Stage(0.7, 0.1, 1.0, 1.0))
         assert torch.autograd.grad(quantized.z_q.sum(), z, allow_unused=True) == (None,)
 
 
@@ -92,10 +128,10 @@ class TestWhatTheScheduleSays:
     def test_from_the_bound_to_the_error(self):
         annealing, plan = Annealing(1000), any_budget(steps=1000)
         optimizer = torch.optim.SGD(annealing.groups(nn.Linear(2, 2)))
-        assert annealing.begin(0, optimizer) == Stage(1.0, 1.0, 0.0)
+        assert annealing.begin(0, optimizer) == Stage(1.0, 1.0, 0.0, plan.evenness)
         assert annealing.begin(500, optimizer) == stage(plan, 500, 1000)
-        assert annealing.begin(1000, optimizer) == pytest.approx((0.3, 0.1, 1.0))
-        assert annealing.begin(5000, optimizer) == pytest.approx((0.3, 0.1, 1.0))
+        assert annealing.begin(1000, optimizer) == pytest.approx((0.3, 0.1, 1.0, 0.0))
+        assert annealing.begin(5000, optimizer) == pytest.approx((0.3, 0.1, 1.0, 0.0))
 
     def test_codes_learn_faster_and_all_rates_fall_to_0(self):
         model = nn.Sequential(nn.Linear(2, 4), GaussianQuantizer(8, 4), nn.Linear(4, 2))
@@ -117,7 +153,7 @@ class TestWhatTheScheduleSays:
 
     def test_the_papers_plan_says_nothing_of_it(self):
         assert not Plan().anneals
-        assert stage(Plan(), 700, 1000)[1:] == (1.0, 0.0)
+        assert stage(Plan(), 700, 1000)[1:] == (1.0, 0.0, 0.0)
 
     @pytest.mark.parametrize(
         ("settings", "words"),
@@ -125,6 +161,7 @@ class TestWhatTheScheduleSays:
             ({"latent_weight_end": 0.0}, "latent_weight_end must be more than 0"),
             ({"straight_through_end": -0.1}, "straight_through_end must be"),
             ({"codebook_rate": 0.0}, "codebook_rate must be"),
+            ({"evenness": -1.0}, "evenness must be"),
         ],
     )
     def test_what_makes_no_sense_is_refused(self, settings, words):

@@ -7,7 +7,7 @@ from sqvae.distributions import assign, assignment, entropy
 from sqvae.distributions.noise import GumbelBlocks
 
 
-def plain(queries, keys, values, temperature, noise, hard):
+def plain(queries, keys, values, temperature, noise, hard, weights):
     """The formulas one after the other; `noise` is the Gumbel noise that the fused version draws."""
     logits = queries @ keys.T
     probabilities = logits.softmax(-1)
@@ -16,7 +16,8 @@ def plain(queries, keys, values, temperature, noise, hard):
     image = soft @ values
     if hard:
         image = values[codes] + soft @ values.detach() - (soft @ values).detach()
-    return image, entropy(probabilities), codes, probabilities.sum(0)
+        soft = torch.nn.functional.one_hot(codes, len(keys)) + soft - soft.detach()
+    return image, entropy(probabilities), codes, weights @ probabilities, weights @ soft
 
 
 @pytest.fixture
@@ -42,18 +43,30 @@ def test_values_and_gradients_equal_the_plain_formulas(inputs, monkeypatch, keep
     monkeypatch.setattr(assignment, "_rows_per_block", lambda codes, device: rows_per_block)
     noise = drawn_noise(50, rows_per_block[1], 12, seed=5) if noisy else torch.zeros(50, 12, dtype=torch.float64)
     torch.manual_seed(5)
-    result = assign(*inputs, temperature=torch.tensor(0.6, dtype=torch.float64), noisy=noisy, hard=hard)
-    image, entropies, codes, usage = plain(*inputs, 0.6, noise, hard)
+    counted = torch.linspace(0, 1, 50, dtype=torch.float64)
+    result = assign(
+        *inputs, temperature=torch.tensor(0.6, dtype=torch.float64), weights=counted, noisy=noisy, hard=hard
+    )
+    image, entropies, codes, usage, drawn = plain(*inputs, 0.6, noise, hard, counted)
     torch.testing.assert_close(result.values, image)
     torch.testing.assert_close(result.entropy, entropies)
     torch.testing.assert_close(result.usage, usage)
+    torch.testing.assert_close(result.drawn, drawn)
     assert torch.equal(result.codes, codes)
 
-    weights = torch.randn_like(image), torch.randn_like(entropies)
-    fused = torch.autograd.grad((result.values * weights[0]).sum() + (result.entropy * weights[1]).sum(), inputs)
-    expected = torch.autograd.grad((image * weights[0]).sum() + (entropies * weights[1]).sum(), inputs)
-    for left, right in zip(fused, expected, strict=True):
-        torch.testing.assert_close(left, right)
+    outputs, others = (result.values, result.entropy, result.drawn), (image, entropies, drawn)
+    weights = [torch.randn_like(output) for output in outputs]
+    for asked in ((0, 1), (0, 1, 2), (2,)):
+        fused, expected = (
+            torch.autograd.grad(
+                sum((given[place] * weights[place]).sum() for place in asked),
+                inputs[: 2 if asked == (2,) else 3],
+                retain_graph=True,
+            )
+            for given in (outputs, others)
+        )
+        for left, right in zip(fused, expected, strict=True):
+            torch.testing.assert_close(left, right)
 
 
 @pytest.mark.parametrize("keep", [True, False], ids=["kept", "recomputed"])
@@ -64,7 +77,7 @@ def test_gradcheck(inputs, monkeypatch, keep):
     def run(*tensors):
         torch.manual_seed(1)
         result = assign(*tensors, temperature=torch.tensor(0.8))
-        return result.values, result.entropy
+        return result.values, result.entropy, result.drawn
 
     assert torch.autograd.gradcheck(run, [tensor[:9].detach().requires_grad_() for tensor in inputs])
 
@@ -86,7 +99,7 @@ def test_nothing_is_kept_where_no_gradient_is_wanted(inputs):
         outputs = torch.ops.sqvae.assign(
             *inputs, torch.ones(50).double(), torch.tensor(1.0).double(), True, False, False
         )
-    assert outputs[5].numel() == outputs[6].numel() == 0
+    assert outputs[6].numel() == outputs[7].numel() == 0
 
 
 def test_entropy_is_exact_and_never_negative_where_one_code_takes_all():

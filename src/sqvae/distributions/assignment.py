@@ -37,7 +37,10 @@ class Assignment(NamedTuple):
     codes: Tensor
     """(N,): the sampled code of each position, or the likeliest."""
     usage: Tensor
-    """(K,): the sum over positions of weight times assignment probability."""
+    """(K,): the sum over positions of weight times assignment probability. Without gradient."""
+    drawn: Tensor
+    """(K,): the sum over positions of weight times relaxed sample, or times drawn code, with the gradient of the
+    former."""
     spread: Tensor
     r"""(N,): the variance of the logits under those probabilities, which is how fast the entropy falls with their
     scale: :math:`-\partial H / \partial \log a` for logits :math:`a\, l`. Without gradient."""
@@ -59,7 +62,7 @@ def assign(
         queries, keys: the factors of the logits, :math:`l = Q K^\top`.
         values: the codebook that the assignment is applied to.
         temperature: :math:`\tau` of the relaxation.
-        weights: what each position counts in the usage; 1 by default.
+        weights: what each position counts in the usage and in what is drawn; 1 by default.
         noisy: draw from the distribution; otherwise take its mode.
         hard: give the drawn code itself; its gradient is that of the relaxed sample (straight-through).
     """
@@ -67,7 +70,7 @@ def assign(
     needs_gradient = torch.is_grad_enabled() and (queries.requires_grad or keys.requires_grad or values.requires_grad)
     keep = needs_gradient and queries.shape[0] * keys.shape[0] <= KEPT_LOGITS
     return Assignment(
-        *_assign_operator(queries, keys, values, weights, temperature.to(queries.dtype), noisy, hard, keep)[:5]
+        *_assign_operator(queries, keys, values, weights, temperature.to(queries.dtype), noisy, hard, keep)[:6]
     )
 
 
@@ -218,25 +221,30 @@ def _assign(
     keep: bool,
 ) -> tuple[Tensor, ...]:
     seed = draw_seed() if noisy else torch.zeros((), dtype=torch.int64, device="cpu")
-    image, entropy, codes, usage, spread, soft, slope, _ = _allocate(queries, keys, values, keep)
+    image, entropy, codes, usage, drawn, spread, soft, slope, _ = _allocate(queries, keys, values, keep)
+    drawn.zero_()
     indices = torch.arange(len(keys), dtype=queries.dtype, device=queries.device)
     report = _Report(entropy, codes, usage.zero_(), spread, weights, indices)
     relax, slopes = soft if keep or not hard else None, slope if keep else None
     for block in _blocks(queries, keys, temperature, int(seed), noisy, soft=relax, slope=slopes, report=report):
         if not hard:
             torch.mm(block.relaxed, values, out=image[block.rows])
+            drawn.addmv_(block.relaxed.T, weights[block.rows])
     if hard:
         torch.index_select(values, 0, codes, out=image)
-    return image, entropy, codes, usage, spread, soft, slope, seed
+        drawn.index_add_(0, codes, weights)
+    return image, entropy, codes, usage, drawn, spread, soft, slope, seed
 
 
 @full_float32_products()
 def _assign_backward(
     grad_image: Tensor,
     grad_entropy: Tensor,
+    grad_drawn: Tensor,
     queries: Tensor,
     keys: Tensor,
     values: Tensor,
+    weights: Tensor,
     temperature: Tensor,
     codes: Tensor,
     soft: Tensor,
@@ -250,14 +258,18 @@ def _assign_backward(
     grad_keys, grad_values = (
         torch.zeros_like(factor.T, memory_format=torch.contiguous_format) for factor in (keys, values)
     )
-    scaled_grad = grad_image / temperature
+    scaled_grad, targets = grad_image / temperature, values
+    if len(grad_drawn):
+        # What a code is drawn is one dimension more of its image: the same product has both.
+        scaled_grad = torch.cat((scaled_grad, (weights / temperature).unsqueeze(-1)), 1)
+        targets = torch.cat((values, grad_drawn.unsqueeze(-1)), 1)
     if len(soft):
         blocks = _kept_blocks(soft, slope)
     else:
         blocks = _blocks(queries, keys, temperature, int(seed), noisy, soft=soft, slope=slope)
     _, few = _rows_per_block(len(keys), queries.device)
     for rows, relaxed, entropy_slope, scratch in blocks:
-        grad_logits = torch.mm(scaled_grad[rows], values.T, out=scratch)
+        grad_logits = torch.mm(scaled_grad[rows], targets.T, out=scratch)
         for gradient, weight, slopes, by_entropy in zip(
             grad_logits.split(few),
             relaxed.split(few),
@@ -287,7 +299,7 @@ def _kept_blocks(soft: Tensor, slope: Tensor) -> Iterator[_Block]:
 
 
 def _allocate_gradients(
-    grad_image: Tensor, grad_entropy: Tensor, queries: Tensor, keys: Tensor, values: Tensor, *_: Any
+    grad_image: Tensor, grad_entropy: Tensor, grad_drawn: Tensor, queries: Tensor, keys: Tensor, values: Tensor, *_: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
     return torch.empty_like(queries), torch.empty_like(keys), torch.empty_like(values)
 
@@ -300,6 +312,7 @@ def _allocate(queries: Tensor, keys: Tensor, values: Tensor, keep: bool) -> tupl
         queries.new_empty(positions),
         queries.new_empty(positions, dtype=torch.int64),
         queries.new_empty(codes),
+        queries.new_empty(codes),
         queries.new_empty(positions),
         queries.new_empty(kept, codes),
         queries.new_empty(kept, codes),
@@ -308,35 +321,46 @@ def _allocate(queries: Tensor, keys: Tensor, values: Tensor, keep: bool) -> tupl
 
 
 def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    queries, keys, values, _, temperature, ctx.noisy, ctx.hard, _ = inputs
-    _, _, codes, usage, spread, soft, slope, seed = output
+    queries, keys, values, weights, temperature, ctx.noisy, ctx.hard, _ = inputs
+    _, _, codes, usage, _, spread, soft, slope, seed = output
     ctx.mark_non_differentiable(codes, usage, spread, soft, slope, seed)
     ctx.set_materialize_grads(False)  # else zeros of (N, K) are filled for the kept tensors
-    ctx.save_for_backward(queries, keys, values, temperature, codes, soft, slope, seed)
+    ctx.save_for_backward(queries, keys, values, weights, temperature, codes, soft, slope, seed)
 
 
-def _differentiate(ctx: Any, grad_image: Tensor | None, grad_entropy: Tensor | None, *_: Any) -> tuple[Any, ...]:
+def _differentiate(
+    ctx: Any,
+    grad_image: Tensor | None,
+    grad_entropy: Tensor | None,
+    grad_codes: None,
+    grad_usage: None,
+    grad_drawn: Tensor | None,
+    *_: Any,
+) -> tuple[Any, ...]:
     queries, _keys, values, *_rest = ctx.saved_tensors
     if grad_image is None:
         grad_image = queries.new_zeros(queries.shape[0], values.shape[1])
     if grad_entropy is None:
         grad_entropy = queries.new_zeros(queries.shape[0])
-    gradients = _backward_operator(grad_image, grad_entropy, *ctx.saved_tensors, ctx.noisy, ctx.hard)
+    if grad_drawn is None:  # nobody asked for it, as most don't
+        grad_drawn = queries.new_empty(0)
+    gradients = _backward_operator(grad_image, grad_entropy, grad_drawn, *ctx.saved_tensors, ctx.noisy, ctx.hard)
     return (*gradients, None, None, None, None, None)
 
 
 _assign_operator = define_operator(
     "assign",
     "(Tensor queries, Tensor keys, Tensor values, Tensor weights, Tensor temperature, bool noisy, bool hard, bool keep)"
-    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
     _assign,
     lambda queries, keys, values, *rest: _allocate(queries, keys, values, keep=rest[-1]),
     random=True,
 )
 _backward_operator = define_operator(
     "assign_backward",
-    "(Tensor grad_image, Tensor grad_entropy, Tensor queries, Tensor keys, Tensor values, Tensor temperature,"
-    " Tensor codes, Tensor soft, Tensor slope, Tensor seed, bool noisy, bool hard) -> (Tensor, Tensor, Tensor)",
+    "(Tensor grad_image, Tensor grad_entropy, Tensor grad_drawn, Tensor queries, Tensor keys, Tensor values,"
+    " Tensor weights, Tensor temperature, Tensor codes, Tensor soft, Tensor slope, Tensor seed, bool noisy, bool hard)"
+    " -> (Tensor, Tensor, Tensor)",
     _assign_backward,
     _allocate_gradients,
 )

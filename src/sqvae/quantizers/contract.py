@@ -24,6 +24,9 @@ class Stage(NamedTuple):
     straight_through: float | Tensor = 0.0
     """How much of the decoder's gradient is given to the encodings as it is, besides what comes through the relaxed
     draw. That vanishes as choices become certain, and the encoder would learn nothing more from the error."""
+    evenness: float | Tensor = 0.0
+    """How strongly the codes' use is pulled towards even, at least 0. At 1 a code that is used e times as often as the
+    average costs a nat more than one that is used so."""
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,12 @@ from torch import Tensor
 
 from sqvae.distributions import assign
 from sqvae.distributions.precision import widest_float
+from sqvae.distributions.processes import sum_over_processes
 from sqvae.quantizers.contract import CodebookQuantizer, Positions, Quantized, Stage
 from sqvae.quantizers.nearest import likeliest
+
+TINY = 1e-6
+"""Of the average use: what no code is taken to be used less than, so that its price is finite."""
 
 
 class StochasticQuantizer(CodebookQuantizer, ABC):
@@ -90,18 +94,36 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         regularizer = positions.per_sample(pull.expand(positions.number))
         entropy = positions.per_sample(assignment.entropy - self._held_back(assignment.spread, scale, stage))
         loss = regularizer - entropy
+        if sample and _is_set(stage.evenness):
+            loss = loss + stage.evenness * self._unevenness(assignment.usage, assignment.drawn, positions)
         passed_on = z_q if not self.training else z_q + stage.straight_through * (z - z.detach())
         return Quantized(
             z_q=positions.as_map(passed_on),
             codes=positions.as_indices(codes),
             loss=loss,
-            divergence=loss + positions.per_sample_count() * math.log(self.codebook_size),
+            divergence=regularizer - entropy + positions.per_sample_count() * math.log(self.codebook_size),
             regularizer=regularizer,
             entropy=entropy,
             counts=positions.count(codes, self.codebook_size),
             mean_probabilities=assignment.usage / weights.sum().clamp_min(1),
             **self._report(scale, positions),
         )
+
+    def _unevenness(self, usage: Tensor, drawn: Tensor, positions: Positions) -> Tensor:  # (K,), (K,) -> ()
+        r"""0, with the gradient of how uneven the use of codes is, summed over a sample's positions.
+
+        With :math:`\bar P` the mean of the assignment probabilities over the batch,
+
+        .. math:: \mathrm{KL}(\bar P \,\|\, 1/K) = \sum_k \bar P_k \log K \bar P_k, \qquad
+                  \frac{\partial}{\partial \bar P_k} = \log K \bar P_k + 1,
+
+        where the 1 has no effect, since probabilities sum to 1. So each code has a price, the logarithm of its use, and
+        the draws pay it.
+        """
+        total = sum_over_processes(usage.detach())
+        price = (total / total.mean().clamp_min(TINY)).clamp_min(TINY).log()
+        paid = (drawn * price).sum() / positions.batch
+        return paid - paid.detach()
 
     def _held_back(self, spread: Tensor, scale: Tensor, stage: Stage) -> Tensor:  # (N,), () ... (N, d) -> (N,)
         r"""0, with the part of the entropy's gradient by the scale that is not to count.
@@ -151,6 +173,11 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
     @abstractmethod
     def _report(self, scale: Tensor, positions: Positions) -> dict[str, Tensor]:
         """The spread, under its name in :class:`Quantized`, without gradient."""
+
+
+def _is_set(value: float | Tensor) -> bool:
+    """Whether a number has an effect; of a tensor that is not asked, since a graph could not depend on it."""
+    return isinstance(value, Tensor) or value != 0
 
 
 def _with_share_of_gradient(values: Tensor, share: float | Tensor) -> Tensor:

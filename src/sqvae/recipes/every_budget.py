@@ -41,11 +41,13 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "without straight-through": ("training.straight_through_end=0",),
     "without faster codes": ("training.codebook_rate=1",),
     "without falling temperature": ("training.temperature_end=1",),
-    "none of the four": (
+    "without evenness": ("training.evenness=0",),
+    "none of them": (
         "training.latent_weight_end=1",
         "training.straight_through_end=0",
         "training.codebook_rate=1",
         "training.temperature_end=1",
+        "training.evenness=0",
     ),
 }
 """What each of them changes in the whole schedule."""

@@ -22,6 +22,7 @@ ANY_BUDGET: Mapping[str, Any] = {
     "temperature_end": 0.3,
     "latent_weight_end": 0.1,
     "straight_through_end": 1.0,
+    "evenness": 1.0,
 }
 """What a plan for any number of steps says, whatever the data: see :class:`Annealing`. The numbers were chosen on
 validation pictures of CIFAR10 and MNIST: docs/schedule.md has all that was tried."""
@@ -39,7 +40,7 @@ def any_budget(**changes: Any) -> Plan:
 class Annealing:
     r"""Temperature, variance, gradients and learning rates over a run of so many steps, with nothing else to choose.
 
-    Three things keep a short run from annealing by itself, and each has its answer here.
+    Four things keep a short run from annealing by itself with all of its codes, and each has its answer here.
 
     - The entropy in the bound holds the variance up, so that all codes are tried; in a short run it does so to the end,
       and the decoder learns mixtures of codes. Any variance is a valid posterior, so it may follow an objective of its
@@ -54,6 +55,10 @@ class Annealing:
     - The relaxed draw's gradient vanishes as choices become certain. A share :math:`\lambda_t = t/T` of the decoder's
       is given to the encodings besides, straight through.
     - Each code gets few gradients, so that codes learn five times as fast as the network.
+    - Which codes are lost is decided early, while choices are random. The bound's divergence from the uniform prior is
+      the information that codes carry, and how uneven their mean use is, :math:`\mathrm{KL}(\bar P \,\|\, 1/K)`. The
+      latter counts :math:`\gamma_t = 1 - t/T` times more: a code costs the logarithm of how often it is used. A larger
+      divergence leaves the bound a bound.
 
     The temperature is :math:`\tau_t = 0.3^{t/T}`, and the rates fall to 0 by a cosine.
 

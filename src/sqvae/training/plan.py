@@ -47,6 +47,9 @@ class Plan:
     straight_through_end: float = 0.0
     """How much of the decoder's gradient is given to the encodings as it is at the end of the run, from 0 at the
     beginning, besides what comes through the relaxed draw."""
+    evenness: float = 0.0
+    """How strongly the codes' use is pulled towards even at the beginning, falling to 0 at the end of the run: see
+    `sqvae.quantizers.Stage`."""
     clip: float | None = None
     """The largest norm of the gradient; None leaves it as it is."""
     precision: Precision = "no"
@@ -83,7 +86,7 @@ class Plan:
                 raise ValueError(f"training.{name} must be > 0, or none; got {value}")
         if self.until is not None and not math.isfinite(self.until):
             raise ValueError(f"training.until must be a finite loss, or none; got {self.until}")
-        for name in ("temperature_decay", "tolerance", "straight_through_end"):
+        for name in ("temperature_decay", "tolerance", "straight_through_end", "evenness"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"training.{name} must be finite and at least 0, got {getattr(self, name)}")
         if self.batch_size % self.accumulate:
@@ -95,7 +98,7 @@ class Plan:
     @property
     def anneals(self) -> bool:
         """Whether it has more to say to a quantizer than a temperature."""
-        return self.latent_weight_end != 1 or self.straight_through_end != 0
+        return self.latent_weight_end != 1 or self.straight_through_end != 0 or self.evenness != 0
 
     def is_over(self, epochs: int, steps: int, best: float) -> bool:
         """Whether a run has come to its end.
