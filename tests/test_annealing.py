@@ -130,8 +130,8 @@ class TestWhatTheScheduleSays:
         optimizer = torch.optim.SGD(annealing.groups(nn.Linear(2, 2)))
         assert annealing.begin(0, optimizer) == Stage(1.0, 1.0, 0.0, plan.evenness)
         assert annealing.begin(500, optimizer) == stage(plan, 500, 1000)
-        assert annealing.begin(1000, optimizer) == pytest.approx((0.3, 0.1, 1.0, 0.0))
-        assert annealing.begin(5000, optimizer) == pytest.approx((0.3, 0.1, 1.0, 0.0))
+        assert annealing.begin(1000, optimizer) == pytest.approx((0.3, 0.1, 1.0, 1.0))
+        assert annealing.begin(5000, optimizer) == pytest.approx((0.3, 0.1, 1.0, 1.0))
 
     def test_codes_learn_faster_and_all_rates_fall_to_0(self):
         model = nn.Sequential(nn.Linear(2, 4), GaussianQuantizer(8, 4), nn.Linear(4, 2))

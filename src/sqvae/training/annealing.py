@@ -57,8 +57,8 @@ class Annealing:
     - Each code gets few gradients, so that codes learn five times as fast as the network.
     - Which codes are lost is decided early, while choices are random. The bound's divergence from the uniform prior is
       the information that codes carry, and how uneven their mean use is, :math:`\mathrm{KL}(\bar P \,\|\, 1/K)`. The
-      latter counts :math:`\gamma_t = 1 - t/T` times more: a code costs the logarithm of how often it is used. A larger
-      divergence leaves the bound a bound.
+      latter counts once more: a code costs the logarithm of how often it is used. A larger divergence leaves the bound
+      a bound.
 
     The temperature is :math:`\tau_t = 0.3^{t/T}`, and the rates fall to 0 by a cosine.
 

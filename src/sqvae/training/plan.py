@@ -48,8 +48,7 @@ class Plan:
     """How much of the decoder's gradient is given to the encodings as it is at the end of the run, from 0 at the
     beginning, besides what comes through the relaxed draw."""
     evenness: float = 0.0
-    """How strongly the codes' use is pulled towards even at the beginning, falling to 0 at the end of the run: see
-    `sqvae.quantizers.Stage`."""
+    """How strongly the codes' use is pulled towards even: see `sqvae.quantizers.Stage`."""
     clip: float | None = None
     """The largest norm of the gradient; None leaves it as it is."""
     precision: Precision = "no"

@@ -27,13 +27,13 @@ def temperature(plan: Plan, step: int, steps: int) -> float:
 
 def stage(plan: Plan, step: int, steps: int) -> Stage:
     r"""What a quantizer is told at a step: :math:`\tau`, :math:`\beta = \beta_{end}^{t/T}`,
-    :math:`\lambda = \lambda_{end}\, t/T`, :math:`\gamma = \gamma_0 (1 - t/T)`."""
+    :math:`\lambda = \lambda_{end}\, t/T`, and how strongly use is pulled towards even."""
     share = step / steps
     return Stage(
         temperature(plan, step, steps),
         plan.latent_weight_end**share,
         plan.straight_through_end * share,
-        plan.evenness * (1 - share),
+        plan.evenness,
     )
 
 
