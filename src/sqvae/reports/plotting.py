@@ -1,6 +1,7 @@
 """Plots by Matplotlib: what all of them share."""
 
 import textwrap
+from io import BytesIO
 from pathlib import Path
 from typing import Literal
 
@@ -32,8 +33,10 @@ def draw_axis(axes: Axes, which: Literal["x", "y"], fitted: Axis) -> None:
 
 def save_figure(figure: Figure, path: Path, *, dpi: int) -> None:
     """Write a drawing as the file's ending says."""
+    drawn = BytesIO()
+    figure.savefig(drawn, dpi=dpi, format=path.suffix[1:])
     with written(path, lasting=False) as aside:
-        figure.savefig(aside, dpi=dpi)
+        aside.write_bytes(drawn.getvalue())
 
 
 def fit_heights(*plots: Axes, log: bool | None = None, floor: bool = False) -> None:
