@@ -220,7 +220,7 @@ def broken_files(folder):
     whole.unlink()
     (folder / "whole.png").unlink()
     return {
-        "bomb.png": "decompression bomb",
+        "bomb.png": "far more pixels than the limit",
         "empty.png": "the file is empty",
         "nowhere.png": "No such file",
         "program.png": "not a picture that Pillow can read",

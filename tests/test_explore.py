@@ -32,7 +32,7 @@ from sqvae.explore.drawings import code_map, picture
 from sqvae.explore.kinds import Example
 from sqvae.explore.looking import Looking
 from sqvae.explore.session import Session
-from sqvae.explore.uploads import LONGEST, MOST_PIXELS, RefusedError, picture_from, sound_from
+from sqvae.explore.uploads import LONGEST, RefusedError, picture_from, sound_from
 
 GREY = Preprocessing(size=8, channels=1)
 
@@ -353,13 +353,13 @@ class TestUploads:
         with pytest.raises(RefusedError, match=reason):
             picture_from(content, GREY)
 
-    @pytest.mark.parametrize("size", [(10_000, 10_000), (60_000, 1_000), (200_000, 100_000)])
+    @pytest.mark.parametrize("size", [(10_000, 10_000), (70_000, 1_000), (200_000, 100_000)])
     def test_large_dimensions_are_refused_by_the_header(self, size):
         """Only the header is there: whoever tried to decode it would fail for another reason."""
         bomb = png_of_zeros(1, 1)
         bomb = bomb[:16] + struct.pack(">II", *size) + bomb[24:]
         bomb = bomb[:29] + struct.pack(">I", zlib.crc32(bomb[12:29])) + bomb[33:]
-        with pytest.raises(RefusedError, match=f"{MOST_PIXELS:,}"):
+        with pytest.raises(RefusedError, match="the limit"):
             picture_from(bomb, GREY)
 
     def test_a_recording_is_cut_at_its_length(self):

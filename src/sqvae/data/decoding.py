@@ -1,6 +1,7 @@
 """One picture: from a file, whatever its format, to an array of 8 bits."""
 
 import os
+import warnings
 from io import BytesIO
 from pathlib import Path
 from typing import TypeAlias
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
+from sqvae.data.limits import PIXELS, check_pixels
 from sqvae.data.preprocessing import MOST_CLASSES, Header, Preprocessing, centred_part
 
 EXTENSIONS = frozenset(
@@ -59,10 +61,21 @@ def open_picture(source: Path | bytes) -> Image.Image:
     formats = [name for name in _FORMATS if name in Image.OPEN]
     if (len(source) if isinstance(source, bytes) else source.stat().st_size) == 0:
         raise ValueError("the file is empty")
+    with warnings.catch_warnings():
+        # Pillow warns and refuses from sizes of its own on; ours are said below, and can be set.
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        try:
+            image = Image.open(BytesIO(source) if isinstance(source, bytes) else source, formats=formats)
+        except UnidentifiedImageError as unknown:
+            raise ValueError("not a picture that Pillow can read") from unknown
+        except Image.DecompressionBombError as bomb:
+            raise ValueError(f"it has far more pixels than the limit, {PIXELS.most:,}: make it smaller") from bomb
     try:
-        return Image.open(BytesIO(source) if isinstance(source, bytes) else source, formats=formats)
-    except UnidentifiedImageError as unknown:
-        raise ValueError("not a picture that Pillow can read") from unknown
+        check_pixels(*image.size)
+    except ValueError:
+        image.close()
+        raise
+    return image
 
 
 def read_header(image: Image.Image) -> Header:

@@ -3,22 +3,17 @@
 What a file is, its content says. Its name is shown to the person who chose it, and used for nothing else.
 """
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image
 from torch import Tensor
 
 from sqvae.data import Preprocessing
 from sqvae.data.decoding import decode, open_picture, part_taken, read_header
 from sqvae.data.preprocessing import Header
 from sqvae.data.speech import LogMel, audio_blocks
-
-MOST_PIXELS = 32_000_000
-"""Of a picture, by its header: a file of a few bytes may unpack to all memory."""
 
 LONGEST = 20
 """Seconds of a recording that are looked at."""
@@ -37,12 +32,7 @@ class RefusedError(ValueError):
 def picture_from(content: bytes, preprocessing: Preprocessing) -> tuple[Tensor, str]:  # -> (C, H, W)
     """A picture or label map as it would be stored for training, and what was done to it, in words."""
     try:
-        with _opened(content) as image:
-            width, height = image.size
-            if width * height > MOST_PIXELS:
-                raise RefusedError(
-                    f"it has {width:,} x {height:,} pixels, and a picture may have {MOST_PIXELS:,}: make it smaller"
-                )
+        with open_picture(content) as image:
             header = read_header(image)
             return torch.tensor(decode(image, preprocessing)[0]), changes_in_words(header, preprocessing)
     except RefusedError:
@@ -70,16 +60,6 @@ def changes_in_words(header: Header, preprocessing: Preprocessing) -> str:
 
 def _times(size: tuple[int, int]) -> str:
     return f"{size[0]}x{size[1]}"
-
-
-def _opened(content: bytes) -> Image.Image:
-    with warnings.catch_warnings():
-        # Pillow warns from a size on that is refused anyway, with better words.
-        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-        try:
-            return open_picture(content)
-        except Image.DecompressionBombError as bomb:
-            raise RefusedError(f"it has far more than {MOST_PIXELS:,} pixels: make it smaller") from bomb
 
 
 class Recorded(NamedTuple):

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from sqvae.data.catalogue import DATASETS
 from sqvae.data.collection import Collection, File, Found, Part, PictureFiles, Reader
+from sqvae.data.limits import read_member
 from sqvae.data.readers.folder import Listing, files_below
 from sqvae.data.readers.zip_file import open_zip
 
@@ -38,7 +40,8 @@ def _open(path: Path) -> Found:
     except BaseException:
         file.close()
         raise
-    collections = {part: PictureFiles(names, file.read, [File(archive.name, archive)]) for part, names in parts.items()}
+    read = partial(read_member, file)
+    collections = {part: PictureFiles(names, read, [File(archive.name, archive)]) for part, names in parts.items()}
     return Found(collections, streets.preprocessing, close=file.close, class_names=streets.class_names)
 
 

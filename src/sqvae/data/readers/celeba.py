@@ -1,10 +1,12 @@
 """CelebA as it is downloaded: aligned faces and the list that says what each is for."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from sqvae.data.collection import Collection, File, Found, Part, PictureFiles, Reader
+from sqvae.data.limits import read_member
 from sqvae.data.preprocessing import Preprocessing
 from sqvae.data.readers.folder import Listing, files_below
 from sqvae.data.readers.zip_file import open_zip
@@ -75,7 +77,9 @@ def _faces_in_zip(path: Path, partition: Path) -> _Faces:
     names = Listing.of(archive.namelist()).pictures
     return _Faces(
         {PurePosixPath(name).name: name for name in names},
-        lambda chosen: PictureFiles(chosen, archive.read, [File(path.name, path), File(partition.name, partition)]),
+        lambda chosen: PictureFiles(
+            chosen, partial(read_member, archive), [File(path.name, path), File(partition.name, partition)]
+        ),
         archive.close,
     )
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from sqvae.data.collection import File, Found, PictureFiles, Reader
+from sqvae.data.limits import read_member
 from sqvae.data.readers.folder import CLASS_NAMES, Listing, read_class_names
 
 
@@ -26,7 +27,7 @@ def _open(path: Path, labels: bool = False) -> Found:
     try:
         names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
         if labels and CLASS_NAMES in names:
-            class_names = read_class_names(archive.read(CLASS_NAMES), path / CLASS_NAMES)
+            class_names = read_class_names(read_member(archive, CLASS_NAMES), path / CLASS_NAMES)
             names.remove(CLASS_NAMES)
         listing = Listing.of(names)
         listing.check(path)
@@ -34,7 +35,7 @@ def _open(path: Path, labels: bool = False) -> Found:
         archive.close()
         raise
     collections = {
-        part: PictureFiles(pictures, archive.read, [File(path.name, path)])
+        part: PictureFiles(pictures, partial(read_member, archive), [File(path.name, path)])
         for part, pictures in listing.parts().items()
     }
     return Found(

@@ -3,10 +3,12 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from zipfile import is_zipfile
 
 from sqvae.data.collection import File
+from sqvae.data.limits import read_member
 from sqvae.data.readers.folder import files_below, is_clutter, natural
 from sqvae.data.readers.zip_file import open_zip
 from sqvae.data.speech.audio import EXTENSIONS, is_audio_name
@@ -83,7 +85,9 @@ def _zip(path: Path) -> Place:
     except BaseException:
         archive.close()
         raise
-    return Place(path, path.stem, recordings, others, archive.read, File(path.name, path), close=archive.close)
+    return Place(
+        path, path.stem, recordings, others, partial(read_member, archive), File(path.name, path), close=archive.close
+    )
 
 
 def _sorted(names: Iterable[str]) -> tuple[list[str], list[str]]:
