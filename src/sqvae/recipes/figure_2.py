@@ -193,8 +193,8 @@ def _why_fixed(variance: str, records: Sequence[Record]) -> str:
     first, last = ends_of(records, "relative_variance")
     return (
         f"it is fixed in name alone, for the reason above. At {variance} it goes from {first:.2g} to {last:.2g} of the "
-        f"codes' mean squared distance, as codes move apart at the rate that this schedule gives them; which of the "
-        f"fixed values does well must be found by trying, and the trained one finds it."
+        f"codes' mean squared distance, as codes move apart at the rate that this schedule gives them. Which of the "
+        f"fixed values does well must be found by trying; others of those above are far behind the trained one."
     )
 
 
