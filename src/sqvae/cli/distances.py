@@ -42,6 +42,7 @@ class Asked:
     """Names; none: those that a person usually wants to know."""
     features: str
     weights: Path | None
+    download: bool
     pictures: int | None
     data: str | None
     prior: Path | None
@@ -58,7 +59,12 @@ def report_distances(run: Path, asked: Asked, *, as_json: bool) -> None:
         made, wanted, prepared, place = _makers(run, asked, progress, (lambda text: None) if as_json else console.note)
         device = made.tokenizer.device
         network = feature_network(
-            asked.features, cache=cache, weights=asked.weights, device=device, announce=console.note
+            asked.features,
+            cache=cache,
+            weights=asked.weights,
+            device=device,
+            download=asked.download,
+            announce=console.note,
         )
         found, notes = frechet_distances(
             made, network, wanted, key=prepared.key_of(SPLIT), cache=cache, progress=progress

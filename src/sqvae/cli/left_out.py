@@ -30,6 +30,10 @@ class LeftOut:
         if count <= SHOWN:
             console.warning(f"left out: {printable(str(skipped))}")
 
+    def note(self, sentence: str) -> None:
+        """Files are passed over that are none of what is wanted."""
+        console.note(printable(sentence))
+
     def __enter__(self) -> "LeftOut":
         return self
 

@@ -69,7 +69,9 @@ def show_interpolation(run: Path, first: str, second: str, out: Path, steps: int
 def _pictures(tokenizer: Tokenizer, inputs: Sequence[str], strict: bool) -> Tensor:  # -> (n, C, H, W)
     found: list[Tensor] = []
     with LeftOut(tokenizer.medium.noun) as left_out:
-        for _, pictures in stream(inputs, tokenizer.preprocessing, batch=MOST, strict=strict, on_skip=left_out):
+        for _, pictures in stream(
+            inputs, tokenizer.preprocessing, batch=MOST, strict=strict, on_skip=left_out, on_note=left_out.note
+        ):
             found.append(pictures)
             if sum(map(len, found)) >= MOST:
                 break

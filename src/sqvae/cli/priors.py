@@ -14,6 +14,7 @@ from torch import Tensor
 from sqvae.cli import console
 from sqvae.cli.launch import is_first_process
 from sqvae.cli.pictures import PictureFolder
+from sqvae.cli.root import claim
 from sqvae.cli.speech import SoundFolder
 from sqvae.cli.targets import check_all_free, check_free
 from sqvae.cli.training import is_unfinished, trained, with_threads
@@ -226,6 +227,7 @@ def sample_speech(
     overwrite: bool,
 ) -> None:
     """Draw utterances: frames, and sound if it is wanted, in a folder."""
+    claim(out)
     endings = (".npy", ".wav") if audio else (".npy",)
     check_all_free((out / f"{name}{ending}" for name in choices.names for ending in endings), overwrite)
     generator = load_generator(run, prior)

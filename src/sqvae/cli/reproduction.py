@@ -14,6 +14,7 @@ from rich.table import Table
 from sqvae.cli import console
 from sqvae.cli.listing import SETS
 from sqvae.cli.targets import check_ours
+from sqvae.data.cache import cache_folder
 from sqvae.experiment import (
     ConfigurationError,
     Outcome,
@@ -25,6 +26,7 @@ from sqvae.experiment import (
     record_path,
 )
 from sqvae.files import write_text
+from sqvae.metrics import INCEPTION, find_inception
 from sqvae.recipes import ARTEFACTS, SCALES, chosen, collect_all, plan, report, words
 from sqvae.reports import Report, error_of, html_page, markdown_page
 from sqvae.training import write_json
@@ -56,6 +58,8 @@ class Request:
     page: Path
     overwrite: bool = False
     """Whether pages that are not ours may be replaced."""
+    download: bool = False
+    """Whether what measuring needs may be fetched."""
 
     def checked(self) -> "Request":
         """The same, once it makes sense."""
@@ -103,6 +107,9 @@ def carry_out(request: Request) -> int:
     planned = planned_runs(request)
     request.page.parent.mkdir(parents=True, exist_ok=True)  # better now than after hours of training
     sweep = Sweep(request.out / "records", request.runs, jobs=request.jobs)
+    missing = [one for one in planned if load_record(sweep.records, one) is None]
+    if any(one.sequel is not None and one.sequel.features == INCEPTION for one in missing):
+        find_inception(None, cache_folder(None), download=request.download, announce=console.note)
     failed = _carried_out(sweep, planned)
     for reason in dict.fromkeys(outcome.reason for outcome in failed):
         first, *others = [outcome.planned for outcome in failed if outcome.reason == reason]

@@ -14,7 +14,7 @@ import typer
 
 from sqvae.cli.groups import PlainGroup
 from sqvae.cli.launch import is_launched, launch
-from sqvae.files import UncheckedWarning
+from sqvae.files import BusyError, UncheckedWarning, alone
 
 app = typer.Typer(
     name="sqvae",
@@ -31,6 +31,31 @@ app = typer.Typer(
 
 typed_words: ContextVar[list[str]] = ContextVar("typed")
 """What stood on the command line."""
+
+
+_claims: ContextVar[contextlib.ExitStack] = ContextVar("claims")
+
+
+@contextlib.contextmanager
+def claims_end_here() -> Iterator[None]:
+    """What is claimed within the block is free after it."""
+    with contextlib.ExitStack() as stack:
+        token = _claims.set(stack)
+        try:
+            yield
+        finally:
+            _claims.reset(token)
+
+
+def claim(target: Path) -> None:
+    """Keep other commands from writing to a file or folder until this one ends; raise if another does."""
+    stack = _claims.get(None)
+    if stack is None:  # no command, but a program that uses the same functions
+        return
+    try:
+        stack.enter_context(alone(target))
+    except BusyError as busy:
+        raise BusyError(f"can't write {target}: {busy.strerror} with -o") from None
 
 
 @app.callback(invoke_without_command=True)

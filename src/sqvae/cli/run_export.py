@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sqvae.cli import console
+from sqvae.cli.root import claim
 from sqvae.experiment import ConfigurationError, Pretrained, load
 from sqvae.experiment.exporting import ExportError, Written, export
 from sqvae.files import remove_abandoned
@@ -28,6 +29,7 @@ def carry_out(run: Path, out: Path, wanted: Wanted, *, overwrite: bool) -> None:
     """Write what is wanted, and say what it is and how it was checked."""
     if not wanted.formats and not wanted.pretrained:
         raise ConfigurationError("say what to export: --onnx, --torch, --pretrained, or several of them")
+    claim(out)
     tokenizer: Pretrained = load(run, device="cpu")
     if wanted.formats and not tokenizer.is_discrete:
         raise ExportError(

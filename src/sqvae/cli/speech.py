@@ -33,7 +33,9 @@ def encode_recordings(run: Path, inputs: Sequence[str], out: Path, *, strict: bo
     """Recordings to units, in one file that describes itself; or as text, if its name ends in .txt."""
     tokenizer = load_speech_tokenizer(run)
     with LeftOut("recording") as left_out, console.progress_bar() as progress:
-        encoded = encode_speech_to_file(tokenizer, inputs, out, strict=strict, on_skip=left_out, progress=progress)
+        encoded = encode_speech_to_file(
+            tokenizer, inputs, out, strict=strict, on_skip=left_out, on_note=left_out.note, progress=progress
+        )
     console.out.print(
         f"{console.counted(encoded.recordings, 'recording')}, {encoded.seconds / 60:.1f} minutes, "
         f"{tokenizer.codes_per_second:g} codes a second "
@@ -117,7 +119,7 @@ def _heard(
 
     with console.progress_bar() as progress:
         total = count_speech(inputs)
-        for heard in stream_speech(inputs, tokenizer.features, strict=strict, on_skip=skip):
+        for heard in stream_speech(inputs, tokenizer.features, strict=strict, on_skip=skip, on_note=left_out.note):
             yield heard
             seen += 1
             progress(what, seen, total)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from sqvae.cli.root import claim
 from sqvae.codec import NameTaker
 from sqvae.data.decoding import is_picture_name
 from sqvae.data.speech import is_audio_name
@@ -16,9 +17,10 @@ ADVICE = "Choose another name with -o, or pass --overwrite to replace {}"
 
 
 def check_free(target: Path, overwrite: bool) -> None:
-    """Raise if a file would take the place of another, or has the name of a folder."""
+    """Raise if a file would take the place of another, is just being written, or has the name of a folder."""
     if target.is_dir():
         raise IsADirectoryError(f"can't write {target}: it is a folder; name a file with -o")
+    claim(target)
     check_all_free([target], overwrite)
 
 
@@ -82,6 +84,7 @@ class FolderOfResults:
 
     def __init__(self, path: Path, endings: Sequence[str], *, overwrite: bool) -> None:
         check_names_folder(path)
+        claim(path)
         self.path = path
         self.endings = endings
         self.overwrite = overwrite

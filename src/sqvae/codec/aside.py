@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, TypeVar
 
-from sqvae.files import beside, check_ordinary, remove_abandoned, sync
+from sqvae.files import BusyError, alone, beside, check_ordinary, remove_abandoned, sync
 
 HEADER = 4096
 """Bytes set aside for the header, its length included."""
@@ -49,6 +49,7 @@ class Aside(ABC):
         self.path = Path(os.path.realpath(path))  # a link is followed, and stays
         self._partial = beside(self.path)
         self._file: BinaryIO | None = None
+        self._alone = contextlib.ExitStack()
 
     @abstractmethod
     def complete(self, file: BinaryIO) -> None:
@@ -65,6 +66,7 @@ class Aside(ABC):
     def __enter__(self: Writer) -> Writer:
         try:
             check_ordinary(self.path)
+            self._alone.enter_context(alone(self.path))
             self.path.parent.mkdir(parents=True, exist_ok=True)
             remove_abandoned(self.path.parent)
             self._file = self._partial.open("xb")
@@ -73,6 +75,7 @@ class Aside(ABC):
             raise self._failed(failure) from failure
         except BaseException:
             self._partial.unlink(missing_ok=True)
+            self._alone.close()
             raise
         return self
 
@@ -91,8 +94,12 @@ class Aside(ABC):
             raise self._failed(failure) from failure
         finally:
             self._partial.unlink(missing_ok=True)
+            self._alone.close()
 
     def _failed(self, failure: OSError) -> CodeFileError:
+        self._alone.close()
+        if isinstance(failure, BusyError):
+            return CodeFileError(f"can't write {self.path}: {failure.strerror}")
         with contextlib.suppress(OSError):
             self._partial.unlink(missing_ok=True)
         return CodeFileError(f"can't write {self.path}: {failure.strerror or failure}; nothing is left of it")

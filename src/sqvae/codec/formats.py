@@ -24,7 +24,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from sqvae.codec.aside import CHECKSUM, Aside, CodeFileError, checksum
-from sqvae.files import beside, check_ordinary
+from sqvae.files import alone, beside, check_ordinary
 
 SAFETENSORS = ".safetensors"
 NPZ = ".npz"
@@ -38,6 +38,9 @@ NUMBERS = ("codebook_size", "picture_shape", "codes_per_second", "rate")
 PIECE = 1 << 22
 """Bytes that are copied at a time."""
 
+WHOLE = ("U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
+"""Types of whole numbers in safetensors."""
+
 KINDS = {"U8": "<u1", "U16": "<u2", "I32": "<i4"}
 """Of numbers, as the one format calls them and the other."""
 
@@ -46,6 +49,9 @@ VERSION = 2
 
 LONGEST_HEADER = 1 << 20
 """Bytes of a safetensors file that are read as its header, whatever it says of itself."""
+
+LONGEST_REASON = 200
+"""Characters of what is said to be wrong with a file."""
 
 ZIPPED = b"PK\x03\x04"
 
@@ -71,11 +77,17 @@ def check_ending(path: Path, endings: Iterable[str], what: str = "file of codes"
 def unreadable(path: Path, what: str, failure: Exception) -> CodeFileError:
     """What to raise for a file that can't be read as one of codes: it may be damaged, or something else altogether."""
     if path.suffix.lower() in (SAFETENSORS, NPZ):
-        return CodeFileError(f"{path} can't be read as a file of {what}: {failure}")
+        return CodeFileError(f"{path} can't be read as a file of {what}: {brief(failure)}")
     return CodeFileError(
         f"{path} is no file of {what}: encode it first (sqvae encode RUN {path} -o {what}{SAFETENSORS}), and decode "
         "what that has written"
     )
+
+
+def brief(failure: Exception) -> str:
+    """What has failed, in a line: a hostile file may put anything into it."""
+    text = " ".join(str(failure).split()) or type(failure).__name__
+    return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}..."
 
 
 def sources(inputs: str | Path | Sequence[str | Path]) -> Sequence[str | Path]:
@@ -96,16 +108,18 @@ def written_as(path: Path, conversions: Mapping[str, Conversion]) -> Iterator[Pa
     if conversion is None:
         yield path
         return
-    try:
-        check_ordinary(path)
-    except OSError as failure:
-        raise CodeFileError(f"can't write {path}: {failure.strerror}") from failure
-    first = beside(path)
-    try:
-        yield first
-        conversion(first, path)
-    finally:
-        first.unlink(missing_ok=True)
+    with contextlib.ExitStack() as stack:
+        try:
+            check_ordinary(path)
+            stack.enter_context(alone(path))
+        except OSError as failure:
+            raise CodeFileError(f"can't write {path}: {failure.strerror}") from failure
+        first = beside(path)
+        try:
+            yield first
+            conversion(first, path)
+        finally:
+            first.unlink(missing_ok=True)
 
 
 class NpzFile(Aside):
@@ -190,6 +204,10 @@ class StoredCodes(ABC):
         """Of a tensor."""
 
     @abstractmethod
+    def type_of(self, name: str) -> np.dtype[Any] | str:
+        """Of a tensor's numbers, as the format calls it."""
+
+    @abstractmethod
     def tensor(self, name: str) -> Tensor:
         """All of a tensor."""
 
@@ -213,11 +231,16 @@ class _Safetensors(StoredCodes):
     def shape(self, name: str) -> tuple[int, ...]:
         return tuple(self._file.get_slice(name).get_shape())
 
+    def type_of(self, name: str) -> np.dtype[Any] | str:
+        return str(self._file.get_slice(name).get_dtype())
+
     def tensor(self, name: str) -> Tensor:
         tensor: Tensor = self._file.get_tensor(name)
         return tensor
 
     def words(self, name: str) -> list[str]:
+        if self.type_of(name) != "U8" or len(self.shape(name)) != 1:
+            raise ValueError(f"{name} must be bytes of text, got {self.type_of(name)} of the shape {self.shape(name)}")
         return _split(bytes(self.tensor(name).numpy()))
 
     def rows(self, name: str, counts: Iterable[int]) -> Iterator[Tensor]:
@@ -240,10 +263,16 @@ class _Npz(StoredCodes):
     def shape(self, name: str) -> tuple[int, ...]:
         return self._header(name)[1]
 
+    def type_of(self, name: str) -> np.dtype[Any] | str:
+        return self._header(name)[0]
+
     def tensor(self, name: str) -> Tensor:
         return torch.from_numpy(self._array(name))
 
     def words(self, name: str) -> list[str]:
+        kind, shape = self._header(name)
+        if kind.kind != "U" or len(shape) != 1:
+            raise ValueError(f"{name} must be text, one row of it; got {kind} of the shape {shape}")
         return [word for some in self._pieces(name, self._steps(name)) for word in some.tolist()]
 
     def rows(self, name: str, counts: Iterable[int]) -> Iterator[Tensor]:
@@ -267,7 +296,7 @@ class _Npz(StoredCodes):
             with self._archive.open(f"{name}.npy") as member:
                 yield member
         except FAILURES as failure:
-            raise CodeFileError(f"{self._archive.filename} is damaged: {failure}. Encode again") from failure
+            raise CodeFileError(f"{self._archive.filename} is damaged: {brief(failure)}. Encode again") from failure
 
     def _steps(self, name: str) -> Iterator[int]:
         kind, shape = self._header(name)
@@ -304,6 +333,23 @@ def opened(path: Path) -> Iterator[StoredCodes]:
     else:
         with safe_open(path, framework="pt") as file:
             yield _Safetensors(file)
+
+
+def check_whole_numbers(file: StoredCodes, name: str) -> None:
+    """Raise if a tensor's numbers are not whole ones, as codes are."""
+    kind = file.type_of(name)
+    whole = kind.kind in "iu" if isinstance(kind, np.dtype) else kind in WHOLE
+    if not whole:
+        raise ValueError(f"{name} must be whole numbers, got {kind}")
+
+
+def check_range(codes: Tensor, codebook_size: int, path: Path) -> None:
+    """Raise if codes of a file are none of its codebook's."""
+    if codes.numel() and not (int(codes.min()) >= 0 and int(codes.max()) < codebook_size):
+        raise CodeFileError(
+            f"{path} is damaged: codes must lie between 0 and {codebook_size - 1}, and it has some from "
+            f"{int(codes.min())} to {int(codes.max())}. Encode again"
+        )
 
 
 def is_checked(path: Path, metadata: Mapping[str, str], kind: str) -> bool:

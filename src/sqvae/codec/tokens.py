@@ -20,10 +20,29 @@ import torch
 from torch import Tensor
 
 from sqvae.codec.aside import AsideWriter, CodeFileError
-from sqvae.codec.formats import FAILURES, NPZ, is_checked, opened, sources, to_npz, unreadable, versions_of, written_as
+from sqvae.codec.formats import (
+    FAILURES,
+    NPZ,
+    check_range,
+    check_whole_numbers,
+    is_checked,
+    opened,
+    sources,
+    to_npz,
+    unreadable,
+    versions_of,
+    written_as,
+)
+from sqvae.codec.metadata import LARGEST, text_of, whole_number_of, whole_numbers_of
 from sqvae.data import Preprocessing, Progress, Skipped, count, stream
 
 KIND = "sqvae-codes"
+
+SHAPE = "picture_shape"
+"""The entry of the metadata with (C, H, W)."""
+
+LONGEST_NAME = 200
+"""Bytes of the name of a file or folder that is made of a source's: most systems take 255."""
 
 CONVERSIONS = {NPZ: to_npz}
 """Formats of files of codes beside safetensors, by their endings."""
@@ -49,6 +68,10 @@ class Coder(Protocol):
     @property
     def preprocessing(self) -> Preprocessing:
         """How pictures are brought to the model's shape."""
+
+    @property
+    def map_shape(self) -> tuple[int, int]:
+        """(h, w) of a picture's codes."""
 
     def encode(self, pictures: Tensor) -> Tensor:
         """uint8 (batch, C, H, W) -> (batch, h, w)."""
@@ -95,7 +118,7 @@ class CodeWriter(AsideWriter):
             "format": versions_of(KIND)[0],
             "fingerprint": self.fingerprint,
             "codebook_size": str(self.codebook_size),
-            "picture_shape": json.dumps(list(self.shape)),
+            SHAPE: json.dumps(list(self.shape)),
         }
         shape = [self.written, *(self._code_shape or (0, 0))]
         return metadata, {"codes": (self._type_name, shape), "names": ("U8", [len(names)])}
@@ -125,9 +148,10 @@ class CodeFile:
                 if metadata.get("format") not in versions_of(KIND):
                     raise CodeFileError(f"{path} is no file of codes: `sqvae encode` writes them")
                 checked = is_checked(path, metadata, KIND)
+                check_whole_numbers(file, "codes")
                 shape, names = file.shape("codes"), file.words("names")
-                size, pictures = int(metadata["codebook_size"]), tuple(json.loads(metadata["picture_shape"]))
-                fingerprint = metadata["fingerprint"]
+                size, pictures = whole_number_of(metadata, "codebook_size"), whole_numbers_of(metadata, SHAPE, 3)
+                fingerprint = text_of(metadata, "fingerprint")
         except FileNotFoundError:
             raise CodeFileError(f"there is no file {path}") from None
         except FAILURES as failure:
@@ -148,6 +172,7 @@ class CodeFile:
         with opened(self.path) as file:
             counts = [min(size, len(self) - start) for start in starts]
             for start, codes in zip(starts, file.rows("codes", counts), strict=True):
+                check_range(codes, self.codebook_size, self.path)
                 yield self.names[start : start + size], codes
 
     def codes(self) -> Tensor:  # -> (N, h, w)
@@ -163,6 +188,16 @@ class CodeFile:
                 f"is {coder.fingerprint}. Decode with the run that encoded them, unless it was trained further "
                 f"since; or encode the pictures again"
             )
+        said = (self.shape[1:], self.codebook_size, self.picture_shape)
+        expected = (tuple(coder.map_shape), coder.codebook_size, coder.preprocessing.shape)
+        if said != expected:
+            there, wanted = (
+                f"{_times(codes)} codes out of {size:,} for {_times(of)}" for codes, size, of in (said, expected)
+            )
+            raise CodeFileError(
+                f"{self.path} is not as `sqvae encode` writes it: it says that it holds {there} (channels, height, "
+                f"width), and this model has {wanted}. Encode the pictures again"
+            )
 
 
 def encode_to_file(
@@ -173,6 +208,7 @@ def encode_to_file(
     batch_size: int = 64,
     strict: bool = False,
     on_skip: Callable[[Skipped], None] = lambda skipped: None,
+    on_note: Callable[[str], None] = lambda note: None,
     progress: Progress | None = None,
 ) -> CodeFile:
     """Encode pictures, folders of them, archives or data sets, to a file of codes.
@@ -186,6 +222,7 @@ def encode_to_file(
         path: of the file to write, which is replaced if it is there. It ends in .safetensors, or in .npz for numpy.
         strict: raise for the first picture that can't be read, rather than leave it out.
         on_skip: called with each that is left out.
+        on_note: called with a sentence about files that are passed over.
         progress: called with what is being done, how many are done and how many there are.
     """
     if not hasattr(coder, "preprocessing"):
@@ -210,7 +247,9 @@ def encode_to_file(
             target, codebook_size=coder.codebook_size, fingerprint=coder.fingerprint, shape=preprocessing.shape
         ) as writer,
     ):
-        for names, pictures in stream(inputs, preprocessing, batch=batch_size, strict=strict, on_skip=skip):
+        for names, pictures in stream(
+            inputs, preprocessing, batch=batch_size, strict=strict, on_skip=skip, on_note=on_note
+        ):
             writer.write(names, coder.encode(pictures))
             seen += len(names)
             if progress is not None:
@@ -243,16 +282,33 @@ class NameTaker:
     def __init__(self, ending: str = ".png") -> None:
         self.ending = ending
         self._taken: set[str] = set()
+        self._last: dict[str, int] = {}
+        """How far the numbers of each name have come, so that equal names are not tried one by one each time."""
 
     def take(self, name: str) -> str:
         """A name for what a source has become."""
-        parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+        parts = [_shortened(part) for part in name.replace("\\", "/").split("/") if part not in ("", ".", "..")]
         clean = "/".join(parts) or "picture"
         stem, dot, suffix = clean.rpartition(".")
         plain = stem if dot and stem and not stem.endswith("/") and "/" not in suffix else clean
-        number, candidate = 1, plain + self.ending
+        number, candidate = self._last.get(clean, 0), plain + self.ending
         while candidate in self._taken:
-            candidate = clean + self.ending if number == 1 else f"{clean}-{number}{self.ending}"
             number += 1
+            candidate = clean + self.ending if number == 1 else f"{clean}-{number}{self.ending}"
+        self._last[clean] = number
         self._taken.add(candidate)
         return candidate
+
+
+def _shortened(part: str) -> str:
+    """A part of a path that no system finds too long; zeros, which none takes, are left out."""
+    content = part.replace("\0", "").encode("utf-8", "surrogateescape")
+    if len(content) <= LONGEST_NAME:
+        return part.replace("\0", "")
+    stem, dot, ending = part.replace("\0", "").rpartition(".")
+    ending = dot + ending if stem and len(ending) < 10 else ""
+    return content[: LONGEST_NAME - len(ending.encode())].decode("utf-8", "ignore") + ending
+
+
+def _times(shape: Sequence[int]) -> str:
+    return " x ".join("far too many" if side > LARGEST else f"{side:,}" for side in shape)

@@ -12,6 +12,7 @@ As text, a recording is a line: its name, a tab, and its codes with blanks betwe
 """
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,13 +22,25 @@ import torch
 from torch import Tensor
 
 from sqvae.codec.aside import AsideWriter, CodeFileError, PlainFile
-from sqvae.codec.formats import FAILURES, NPZ, is_checked, opened, sources, to_npz, unreadable, versions_of, written_as
+from sqvae.codec.formats import (
+    FAILURES,
+    NPZ,
+    StoredCodes,
+    check_range,
+    check_whole_numbers,
+    is_checked,
+    opened,
+    sources,
+    to_npz,
+    unreadable,
+    versions_of,
+    written_as,
+)
+from sqvae.codec.metadata import number_of, text_of, whole_number_of
 from sqvae.data import Progress, Skipped
 from sqvae.data.speech import LogMel, count_speech, stream_speech
 
 KIND = "sqvae-units"
-
-METADATA = {"fingerprint", "codebook_size", "codes_per_second", "rate"}
 
 LONGEST = 2**31 - 1
 """Samples that a recording may have: a day and a half at 16 kHz."""
@@ -134,9 +147,16 @@ class UnitFile:
                 if metadata.get("format") not in versions_of(KIND):
                     raise CodeFileError(f"{path} is no file of units: `sqvae encode` writes them for models of speech")
                 checked = is_checked(path, metadata, KIND)
-                numbers = [file.tensor(name).tolist() for name in ("lengths", "frames", "samples")]
+                check_whole_numbers(file, "codes")
+                numbers = [_column(file, name) for name in ("lengths", "frames", "samples")]
                 names, speakers = (file.words(name) for name in ("names", "speakers"))
-                total = file.shape("codes")[0]
+                total = math.prod(file.shape("codes"))
+                said = (
+                    text_of(metadata, "fingerprint"),
+                    whole_number_of(metadata, "codebook_size"),
+                    number_of(metadata, "codes_per_second"),
+                    whole_number_of(metadata, "rate"),
+                )
         except FileNotFoundError:
             raise CodeFileError(f"there is no file {path}") from None
         except FAILURES as failure:
@@ -146,19 +166,12 @@ class UnitFile:
                 ) from failure
             raise unreadable(path, "units", failure) from failure
         lengths, frames, samples = numbers
-        columns = (names, speakers, lengths, frames, samples)
+        sizes = {len(names), len(speakers), *map(len, numbers)}
         halves = all(0 <= 2 * length - own < 2 for length, own in zip(lengths, frames, strict=False))
-        if len(set(map(len, columns))) > 1 or sum(lengths) != total or not halves or not set(metadata) >= METADATA:
+        counts = all(number >= 0 for number in (*lengths, *samples))
+        if len(sizes) > 1 or sum(lengths) != total or not halves or not counts:
             raise CodeFileError(f"{path} is damaged: its parts don't fit each other. Encode the recordings again")
-        return cls(
-            path,
-            metadata["fingerprint"],
-            int(metadata["codebook_size"]),
-            json.loads(metadata["codes_per_second"]),
-            int(metadata["rate"]),
-            *columns,
-            checked,
-        )
+        return cls(path, *said, names, speakers, lengths, frames, samples, checked)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -167,6 +180,7 @@ class UnitFile:
         """Recording by recording, in order."""
         with opened(self.path) as file:
             for index, own in enumerate(file.rows("codes", self.lengths)):
+                check_range(own, self.codebook_size, self.path)
                 yield Unit(self.names[index], self.speakers[index], own, self.frames[index], self.samples[index])
 
     def check_belongs_to(self, fingerprint: str) -> None:
@@ -177,6 +191,14 @@ class UnitFile:
                 f"{fingerprint}. Decode with the run that encoded them, unless it was trained further since; or encode "
                 f"the recordings again"
             )
+
+
+def _column(file: StoredCodes, name: str) -> list[int]:
+    """Whole numbers, one a recording."""
+    check_whole_numbers(file, name)
+    if len(file.shape(name)) != 1:
+        raise ValueError(f"{name} must be one row of numbers, got the shape {file.shape(name)}")
+    return [int(number) for number in file.tensor(name).tolist()]
 
 
 _ESCAPED = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
@@ -237,6 +259,7 @@ def encode_speech_to_file(
     *,
     strict: bool = False,
     on_skip: Callable[[Skipped], None] = lambda skipped: None,
+    on_note: Callable[[str], None] = lambda note: None,
     progress: Progress | None = None,
 ) -> EncodedSpeech:
     """Encode recordings, folders or archives of them, or named sets, to a file of units: as `sqvae encode` does.
@@ -250,6 +273,7 @@ def encode_speech_to_file(
             .txt for a line a recording. `sqvae.UnitFile` reads the first two.
         strict: raise for the first recording that can't be read, rather than leave it out.
         on_skip: called with each that is left out.
+        on_note: called with a sentence about files that are passed over.
         progress: called with what is being done, how many are done and how many there are.
     """
     if not hasattr(coder, "encode_pieces"):
@@ -276,7 +300,7 @@ def encode_speech_to_file(
             rate=coder.features.rate,
         ) as writer,
     ):
-        for heard in stream_speech(inputs, coder.features, strict=strict, on_skip=skip):
+        for heard in stream_speech(inputs, coder.features, strict=strict, on_skip=skip, on_note=on_note):
             for codes in coder.encode_pieces(heard.pieces()):
                 writer.add(codes)
             writer.end(heard.name, heard.speaker or "", frames=len(heard), samples=heard.samples)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from sqvae.data.limits import PIXELS
+
 MOST_CLASSES = 4096
 """Each has a channel of its own, and a direction at right angles to all others."""
 
@@ -59,6 +61,7 @@ class Preprocessing:
             # One spelling of one thing: a square is an int, and lists, which JSON has, are tuples.
             square = len(set(sides)) == 1
             object.__setattr__(self, "size", int(sides[0]) if square else tuple(map(int, sides)))
+            PIXELS.check(int(sides[0]) * int(sides[-1]), f"size is {int(sides[0]):,} x {int(sides[-1]):,} pixels")
         if self.crop is not None and not _is_side(self.crop):
             raise ValueError(f"crop must be a whole number > 0, or None, got {self.crop!r}")
         if self.channels not in (None, 1, 3):

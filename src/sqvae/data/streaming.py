@@ -22,6 +22,7 @@ def stream(
     batch: int,
     strict: bool = False,
     on_skip: Callable[[Skipped], None],
+    on_note: Callable[[str], None] = lambda note: None,
 ) -> Iterator[tuple[list[str], Tensor]]:  # -> names, (B, C, H, W)
     """All pictures of the inputs, in order, in batches with their names; the last batch may be smaller.
 
@@ -36,11 +37,12 @@ def stream(
         batch: the number of pictures in a batch.
         strict: raise for the first picture that can't be read.
         on_skip: called with each picture that can't be read, if not strict.
+        on_note: called with a sentence about files that are passed over, such as those that are no pictures.
     """
     if batch < 1:
         raise ValueError(f"batch must be at least 1, got {batch}")
     empty = np.empty((batch, *preprocessing.shape), preprocessing.dtype)
-    return _batches(_outcomes(inputs, preprocessing), empty, strict, on_skip)
+    return _batches(_outcomes(inputs, preprocessing, on_note), empty, strict, on_skip)
 
 
 def count(inputs: Sequence[str | Path], *, labels: bool = False) -> int:
@@ -77,9 +79,13 @@ def _batches(
         yield names, torch.from_numpy(pictures[: len(names)].copy())
 
 
-def _outcomes(inputs: Sequence[str | Path], preprocessing: Preprocessing) -> Iterator[Decoded | Skipped]:
+def _outcomes(
+    inputs: Sequence[str | Path], preprocessing: Preprocessing, on_note: Callable[[str], None]
+) -> Iterator[Decoded | Skipped]:
     for source, prefix in zip(inputs, prefixes(inputs, _is_name, is_picture_name), strict=True):
         with opened(source, labels=preprocessing.labels) as found:
+            for note in found.notes:
+                on_note(note)
             for _, collection in found.in_order():
                 # Closed at once if the caller stops early, before the archive that its threads read is.
                 with closing(decode_all(collection, preprocessing)) as outcomes:

@@ -176,5 +176,5 @@ def read_prior(
 ) -> tuple[CodeLikelihood, PriorExperiment, str]:
     """A trained prior without its model, what it is, and its fingerprint."""
     checkpoint, experiment = read_trained(PriorExperiment, folder, {})
-    model, mark = with_weights(CodeLikelihood(experiment.build()), checkpoint, folder, device)
+    model, mark = with_weights(lambda: CodeLikelihood(experiment.build()), checkpoint, folder, device)
     return model, experiment.found_in(Path(folder)), mark

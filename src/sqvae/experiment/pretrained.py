@@ -4,7 +4,7 @@ import re
 import tempfile
 import time
 from abc import ABC
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from sqvae import __version__
 from sqvae.data import TakenAs
 from sqvae.experiment.card import model_card
+from sqvae.experiment.claims import built
 from sqvae.experiment.configuration import Experiment
 from sqvae.experiment.history import History, as_set, history_of, public_name
 from sqvae.experiment.observation import codebook_size_of
@@ -202,13 +203,16 @@ def read_settings(name: str | Path, download: Mapping[str, Any]) -> Experiment:
 
 
 def with_weights(
-    model: Model, checkpoint: Checkpoint, name: str | Path, device: str | torch.device | None
+    make: Callable[[], Model], checkpoint: Checkpoint, name: str | Path, device: str | torch.device | None
 ) -> tuple[Model, str]:
-    """A model with a checkpoint's weights, on a device and in ``eval()``; and its fingerprint."""
-    try:
-        model.load_state_dict(dict(checkpoint.weights))
-    except RuntimeError as failure:
-        raise CheckpointError(f"the weights of {name} don't fit its configuration: {failure}") from failure
+    """A model with a checkpoint's weights, on a device and in ``eval()``; and its fingerprint.
+
+    Arguments:
+        make: builds the model, untrained.
+        name: of the checkpoint, for messages.
+    """
+    model = built(make, checkpoint.weights, name)
+    model.load_state_dict(dict(checkpoint.weights))
     mark = fingerprint(model.state_dict())
     return model.to(_choose_device(device), memory_format=torch.channels_last).eval(), mark  # type: ignore[call-overload]
 

@@ -1,5 +1,6 @@
 """Settings changed one by one by what a person types, and written to and read from files."""
 
+import contextlib
 import dataclasses
 import types
 import typing
@@ -171,7 +172,8 @@ def _from_plain(value: Any, hint: Any, key: str) -> Any:
         if get_origin(kind) is Literal and value in get_args(kind):
             return value
         if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
+            with contextlib.suppress(OverflowError):  # a whole number of hundreds of digits
+                return float(value)
         if isinstance(kind, type) and get_origin(kind) is None and type(value) is kind:
             return value
     raise ConfigurationError(f"{key} is {' or '.join(map(_describe, _alternatives(hint)))}; got {value!r}")

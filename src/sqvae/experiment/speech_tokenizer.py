@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -255,8 +256,7 @@ def load_speech_tokenizer(
     experiment = stored.experiment
     if experiment.data.kind != "speech":
         raise CheckpointError(f"{name} is a model of {experiment.data.kind}, and not of speech")
-    model = build_speech_model(experiment)
-    model, mark = with_weights(model, stored.checkpoint, name, device)
+    model, mark = with_weights(partial(build_speech_model, experiment), stored.checkpoint, name, device)
     return SpeechTokenizer(model, experiment, mark, stored.history(mark))
 
 

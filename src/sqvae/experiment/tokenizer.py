@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -59,6 +60,12 @@ class Tokenizer(Pretrained):
     def shape(self) -> tuple[int, int, int]:
         """(C, H, W) of its pictures."""
         return self.preprocessing.shape
+
+    @property
+    def map_shape(self) -> tuple[int, int]:
+        """(h, w) of its pictures' codes."""
+        stride = stride_of(self.experiment, self.shape)
+        return self.shape[1] // stride, self.shape[2] // stride
 
     @property
     def medium(self) -> Medium:
@@ -176,6 +183,6 @@ def load_tokenizer(name: str | Path, *, device: str | torch.device | None = None
     experiment = stored.experiment
     if experiment.data.kind == "speech":
         raise CheckpointError(f"{name} is a model of speech, and not of pictures")
-    model = build_model(experiment, experiment.data.preprocessing.shape)
-    model, mark = with_weights(model, stored.checkpoint, name, device)
+    make = partial(build_model, experiment, experiment.data.preprocessing.shape)
+    model, mark = with_weights(make, stored.checkpoint, name, device)
     return Tokenizer(model, experiment, mark, stored.history(mark))

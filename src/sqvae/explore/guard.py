@@ -2,11 +2,15 @@
 
 The server listens on this machine only, but any page that is open in a browser here can send requests to it, and a name
 that an attacker owns can be made to mean 127.0.0.1. So a request must name this server as its host, and must not come
-from another page.
+from another page. And other users of this machine can send requests, too: so it must bring a secret, which is in the
+address that is printed, and after that in a cookie.
 """
 
+import hmac
+import secrets
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import parse_qs
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -39,17 +43,29 @@ HEADERS = (
 )
 
 
+SINGLE = ("host", "origin", "cookie", "content-length", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest")
+"""Headers of which there may be one: of two, one program would look at the first, and another at the last."""
+
+
+def new_token() -> str:
+    """A secret that nobody guesses."""
+    return secrets.token_urlsafe(24)
+
+
 class Guard:
-    """Refuses requests for other hosts, from other pages, and with too much in them.
+    """Refuses requests for other hosts, from other pages, without the secret, and with too much in them.
 
     Arguments:
         app: what the others go on to.
         port: that the server listens on.
+        token: the secret: see :func:`new_token`.
         most: bytes of a body.
     """
 
-    def __init__(self, app: ASGIApp, port: int, most: int = MOST_BYTES) -> None:
+    def __init__(self, app: ASGIApp, port: int, token: str, most: int = MOST_BYTES) -> None:
         self.app = app
+        self.token = token
+        self.cookie = f"sqvae-{port}"  # cookies are of a host, whatever the port
         self.hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
         self.most = most
 
@@ -58,8 +74,15 @@ class Guard:
             await self.app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        if (reason := self._stranger(headers)) is not None:
+        given = [name.decode("latin-1") for name, _ in scope["headers"]]
+        if twice := [name for name in SINGLE if given.count(name) > 1]:
+            await _refuse(scope, send, 400, f"a request has one header {twice[0]}, and this one has several")
+        elif (reason := self._stranger(headers)) is not None:
             await _refuse(scope, send, 403, reason)
+        elif self._is_secret(parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]):
+            await self._admit(scope, send)
+        elif not self._is_secret(self._kept(headers.get("cookie", ""))):
+            await _refuse(scope, send, 403, "open the page by the address that `sqvae explore` has printed")
         elif int(headers.get("content-length", "0")) > self.most:  # uvicorn has seen that it is a number
             await _refuse(scope, send, 413, self._too_large())
         else:
@@ -79,6 +102,22 @@ class Guard:
         if foreign and not linked:
             return f"this server answers to pages of {address} only, and the request came from another site"
         return None
+
+    def _is_secret(self, text: str) -> bool:
+        return hmac.compare_digest(text.encode(), self.token.encode())
+
+    def _kept(self, cookies: str) -> str:
+        """The secret among the cookies."""
+        pairs = (pair.strip().partition("=") for pair in cookies.split(";"))
+        return next((value for name, _, value in pairs if name == self.cookie), "")
+
+    async def _admit(self, scope: Scope, send: Send) -> None:
+        """Give the browser the secret to keep, and the page without it in the address."""
+        cookie = f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
+        headers = ((b"location", b"/"), (b"set-cookie", cookie.encode()), (b"content-length", b"0"), *HEADERS)
+        prefix = "websocket.http" if scope["type"] == "websocket" else "http"
+        await send({"type": f"{prefix}.response.start", "status": 303, "headers": list(headers)})
+        await send({"type": f"{prefix}.response.body", "body": b""})
 
     def _too_large(self) -> str:
         return f"a file may have {self.most // 2**20} MB, and this one has more: make it smaller"

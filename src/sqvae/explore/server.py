@@ -1,5 +1,6 @@
 """The page's server: on this machine only, and for its own page only."""
 
+import asyncio
 import socket
 import warnings
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from starlette.types import ASGIApp
 
 from sqvae.data.wording import printable
 from sqvae.explore.explorer import Explorer
-from sqvae.explore.guard import Guard
+from sqvae.explore.guard import Guard, new_token
 from sqvae.explore.page import register
 from sqvae.explore.uploads import RefusedError
 
@@ -24,6 +25,9 @@ PORTS = range(8500, 8600)
 
 AT_ONCE = 2
 """Files that are received at the same time: each may take as much memory as it is allowed to."""
+
+RECEIVED_WITHIN = 10.0
+"""Seconds that a file may take to arrive, from this machine: who stalls does not keep others waiting longer."""
 
 RECONNECT = 5.0
 """Seconds after which a tab that has gone is forgotten."""
@@ -49,7 +53,7 @@ def free_socket(port: int | None) -> socket.socket:
     raise OSError(f"no free port at {where} ({reason}): close what is there, or choose another with --port")
 
 
-def application(explorer: Explorer, port: int) -> ASGIApp:
+def application(explorer: Explorer, port: int, token: str) -> ASGIApp:
     """The page with all that stands before it."""
     app = FastAPI(openapi_url=None)
     tabs = register(explorer)
@@ -66,14 +70,18 @@ def application(explorer: Explorer, port: int) -> ASGIApp:
         name = printable(unquote(request.headers.get("x-name", "a file"), errors="replace"))
         receiving += 1
         try:
-            return PlainTextResponse(await tab.take(await request.body(), name, slot))
+            content = await asyncio.wait_for(request.body(), RECEIVED_WITHIN)
+            return PlainTextResponse(await tab.take(content, name, slot))
+        except asyncio.TimeoutError:
+            text = f"{name[-100:]}: refused. It did not arrive within {RECEIVED_WITHIN:.0f} seconds: try again"
+            return PlainTextResponse(text, 408, {"connection": "close"})
         except RefusedError as refused:
             return PlainTextResponse(f"{name[-100:]}: refused. {refused}", 422)
         finally:
             receiving -= 1
 
     ui.run_with(app, tailwind=False, reconnect_timeout=RECONNECT, show_welcome_message=False, favicon=_ICON)
-    return Guard(app, port)
+    return Guard(app, port, token)
 
 
 _ICON = (
@@ -89,11 +97,11 @@ def serve(explorer: Explorer, listening: socket.socket, started: Callable[[str],
 
     Arguments:
         listening: see :func:`free_socket`.
-        started: called with the page's address.
+        started: called with the page's address, in which there is a secret: who does not know it is refused.
     """
-    port = listening.getsockname()[1]
+    port, token = listening.getsockname()[1], new_token()
     config = uvicorn.Config(
-        application(explorer, port),
+        application(explorer, port, token),
         log_level="warning",
         access_log=False,
         ws_max_size=MESSAGE,
@@ -102,7 +110,7 @@ def serve(explorer: Explorer, listening: socket.socket, started: Callable[[str],
     )
     # The framework looks at every object there is as it starts, and torch has some that don't want to be looked at.
     warnings.filterwarnings("ignore", category=FutureWarning, module="nicegui")
-    started(f"http://{HOST}:{port}")
+    started(f"http://{HOST}:{port}/?token={token}")
     try:
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])

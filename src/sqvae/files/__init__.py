@@ -1,5 +1,6 @@
 """Files: whatever this package writes appears whole under its name, or not at all."""
 
+from sqvae.files.locking import BusyError, alone
 from sqvae.files.writing import (
     UncheckedWarning,
     beside,
@@ -13,7 +14,9 @@ from sqvae.files.writing import (
 )
 
 __all__ = [
+    "BusyError",
     "UncheckedWarning",
+    "alone",
     "beside",
     "check_ordinary",
     "checksum_of",

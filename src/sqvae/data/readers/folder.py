@@ -112,8 +112,14 @@ def natural(name: str) -> tuple[object, ...]:
     for folder in name.split("/"):
         # Text and numbers alternate, so that like is compared with like.
         pieces = _DIGITS.split(folder.lower())
-        folders.append(tuple(int(piece) if index % 2 else piece for index, piece in enumerate(pieces)))
+        folders.append(tuple(_number(piece) if index % 2 else piece for index, piece in enumerate(pieces)))
     return (*folders, ()), name
+
+
+def _number(digits: str) -> tuple[int, str]:
+    """What sorts like the number, though it may have as many digits as a name has room for."""
+    significant = digits.lstrip("0")
+    return len(significant), significant
 
 
 def is_clutter(name: str) -> bool:

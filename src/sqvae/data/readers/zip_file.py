@@ -1,5 +1,6 @@
 """Zip files of pictures, read where they lie: nothing is extracted to disk."""
 
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile, is_zipfile
@@ -7,6 +8,7 @@ from zipfile import BadZipFile, ZipFile, is_zipfile
 from sqvae.data.collection import File, Found, PictureFiles, Reader
 from sqvae.data.limits import read_member
 from sqvae.data.readers.folder import CLASS_NAMES, Listing, read_class_names
+from sqvae.data.wording import counted, listed
 
 
 def open_zip(path: Path) -> ZipFile:
@@ -17,6 +19,24 @@ def open_zip(path: Path) -> ZipFile:
         raise ValueError(f"{path} is not a whole zip file ({broken}): download or make it again") from broken
 
 
+def members(archive: ZipFile) -> tuple[list[str], tuple[str, ...]]:
+    """The names of an archive's files, each once; and what is to be said of others."""
+    counts = Counter(entry.filename for entry in archive.infolist() if not entry.is_dir())
+    outside = [name for name in counts if name.startswith("/") or ".." in name.split("/")]
+    twice = [name for name, number in counts.items() if number > 1]
+    notes = []
+    if twice:
+        notes.append(
+            f"{counted(len(twice), 'name')} is in the archive more than once, and the last file of it is taken: "
+            f"{listed(twice, 3)}"
+        )
+    if outside:
+        notes.append(
+            f"{counted(len(outside), 'file')} whose path leads out of the archive left alone: {listed(outside, 3)}"
+        )
+    return [name for name in counts if name not in set(outside)], tuple(notes)
+
+
 def _recognises(path: Path) -> bool:
     return path.is_file() and (path.suffix.lower() == ".zip" or (not path.suffix and is_zipfile(path)))
 
@@ -25,7 +45,7 @@ def _open(path: Path, labels: bool = False) -> Found:
     archive = open_zip(path)
     class_names: tuple[str, ...] = ()
     try:
-        names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
+        names, notes = members(archive)
         if labels and CLASS_NAMES in names:
             class_names = read_class_names(read_member(archive, CLASS_NAMES), path / CLASS_NAMES)
             names.remove(CLASS_NAMES)
@@ -40,7 +60,7 @@ def _open(path: Path, labels: bool = False) -> Found:
     }
     return Found(
         collections,
-        notes=listing.notes(),
+        notes=(*notes, *listing.notes()),
         close=archive.close,
         class_names=class_names,
         categories=partial(listing.classes, path),

@@ -10,7 +10,7 @@ from zipfile import is_zipfile
 from sqvae.data.collection import File
 from sqvae.data.limits import read_member
 from sqvae.data.readers.folder import files_below, is_clutter, natural
-from sqvae.data.readers.zip_file import open_zip
+from sqvae.data.readers.zip_file import members, open_zip
 from sqvae.data.speech.audio import EXTENSIONS, is_audio_name
 from sqvae.data.wording import counted, listed, unreadable
 
@@ -77,8 +77,7 @@ def _folder(path: Path) -> Place:
 def _zip(path: Path) -> Place:
     archive = open_zip(path)
     try:
-        # A name may be there twice; the later entry is the one that is read.
-        names = dict.fromkeys(entry.filename for entry in archive.infolist() if not entry.is_dir())
+        names, notes = members(archive)
         recordings, others = _sorted(names)
         if not recordings:
             raise ValueError(_none(path, others))
@@ -86,7 +85,14 @@ def _zip(path: Path) -> Place:
         archive.close()
         raise
     return Place(
-        path, path.stem, recordings, others, partial(read_member, archive), File(path.name, path), close=archive.close
+        path,
+        path.stem,
+        recordings,
+        others,
+        partial(read_member, archive),
+        File(path.name, path),
+        notes=notes,
+        close=archive.close,
     )
 
 

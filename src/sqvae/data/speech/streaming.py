@@ -21,6 +21,7 @@ def stream_speech(
     *,
     strict: bool = False,
     on_skip: Callable[[Skipped], None],
+    on_note: Callable[[str], None] = lambda note: None,
     only: Collection[str] | None = None,
 ) -> Iterator[Heard]:
     """All recordings of the inputs that can be read, in order.
@@ -34,10 +35,13 @@ def stream_speech(
         features: how recordings become frames.
         strict: raise for the first recording that can't be read.
         on_skip: called with each recording that can't be read, if not strict.
+        on_note: called with a sentence about what is passed over, such as folders that can't be read.
         only: the recordings that are wanted, as lists of ABX items call them (`item_names`); None: all of them.
     """
     for source, prefix in zip(inputs, prefixes(inputs, is_speech_name, is_audio_name), strict=True):
         with opened_speech(source) as found:
+            for note in (*found.place.notes, *found.speech.notes):
+                on_note(note)
             owner = _owner(source, found.place)
             members = (one for _, some in found.speech.in_order() for one in some)
             known = (one if one.speaker is not None else replace(one, speaker=owner) for one in members)
