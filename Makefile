@@ -17,7 +17,7 @@ ifneq ($(SQVAE_DATA),)
 export SQVAE_DATA
 endif
 
-.PHONY: commands-docs demo demo-docs docs dropin-docs results results-docs test test-slow check benchmark format lock clean
+.PHONY: commands-docs crash crash-docs fuzz fuzz-docs demo demo-docs docs dropin-docs results results-docs test test-slow check benchmark format lock clean
 
 # Train on real digits, measure, turn the test pictures into codes and back, and say what came of it.
 demo: $(FOR_DEMO)
@@ -85,6 +85,24 @@ check: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Mutated files of every format that is read, for so many seconds; the same numbers are the same mutations.
+SECONDS ?= 600
+FIRST ?= 0
+fuzz: $(INSTALLED)
+	$(BIN)/python -m robustness.fuzz --seconds $(SECONDS) --first $(FIRST)
+
+# Every command that writes, killed so many times, and met with full disks where one may mount them.
+KILLS ?= 200
+crash: $(INSTALLED)
+	$(BIN)/python -m robustness.crash --kills $(KILLS)
+
+# What the documentation shows of both: about an hour.
+fuzz-docs: $(INSTALLED)
+	$(BIN)/python -m robustness.fuzz --mutations 10000 --out docs/robustness-fuzz.md
+
+crash-docs: $(INSTALLED)
+	$(BIN)/python -m robustness.crash --kills 200 --out docs/robustness-crash.md
 
 benchmark: $(INSTALLED)
 	$(BIN)/python -m benchmarks.quantizers --out docs/benchmarks.md

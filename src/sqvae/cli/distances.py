@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 
 from sqvae.cli import console
-from sqvae.cli.evaluation import data_of
+from sqvae.cli.evaluation import NOT_KEPT, data_of
 from sqvae.data import Progress
 from sqvae.data.cache import cache_folder
 from sqvae.experiment import (
@@ -105,8 +105,10 @@ def _keep(run: Path, record: dict[str, Any], *, own: bool) -> None:
     if one_prior and all(before.get(name) == record[name] for name in shared):
         distances = {**before["distances"], **record["distances"]}
         record = {**record, "prior": record["prior"] or before["prior"], "distances": distances}
-    with suppress(OSError):  # a run that may only be read can be measured all the same
+    try:
         write_json(path, record)
+    except OSError as failure:  # a run that may only be read can be measured all the same
+        console.note(NOT_KEPT.format(run, failure.strerror or failure))
 
 
 def _makers(

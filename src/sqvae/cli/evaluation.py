@@ -1,6 +1,5 @@
 """What `sqvae evaluate` puts together."""
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -86,9 +85,15 @@ def evaluate_run(
         (),
     )
     if is_run(RunFolder(run)):
-        with contextlib.suppress(OSError):  # a run that may only be read can be measured all the same
+        try:
             return replace(result, written=_write(run, result, evaluation, own=source == experiment.data.source))
+        except OSError as failure:  # a run that may only be read can be measured all the same
+            announce(NOT_KEPT.format(run, failure.strerror or failure))
     return result
+
+
+NOT_KEPT = "what was measured can't all be kept in {}: {}"
+"""Said where it is shown all the same."""
 
 
 def last_temperature(run: Path) -> float | None:

@@ -15,6 +15,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any, BinaryIO
 
 import numpy as np
@@ -57,6 +58,7 @@ ZIPPED = b"PK\x03\x04"
 
 FAILURES = (
     *(SafetensorError, zipfile.BadZipFile, zlib.error, OSError, EOFError, MemoryError),
+    *(SyntaxError, TokenError),  # the header of an array is read as a piece of Python
     *(LookupError, ValueError, TypeError, OverflowError, RuntimeError),  # and so NotImplementedError, RecursionError
 )
 """What reading a damaged file, or one of another kind, may raise."""

@@ -1,12 +1,12 @@
 """NumPy's own files: .npy with one array of pictures, .npz with several or one."""
 
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,14 @@ from sqvae.data.collection import Block, Collection, File, Found, Part, Reader, 
 from sqvae.data.decoding import sixteen_to_eight, unit_to_eight
 from sqvae.data.preprocessing import Header
 from sqvae.data.readers.folder import SPLIT_NAMES
+from sqvae.data.readers.zip_file import NOT_AN_ARCHIVE, open_zip
 
 _LAYOUTS = "(N, height, width), (N, height, width, channels) or (N, channels, height, width), with 1 or 3 channels"
 _AFFIX = re.compile(r"^(x|images)_|_(x|images)$")
 """What the name of an array may have besides that of a set."""
+
+NOT_AN_ARRAY = (ValueError, SyntaxError, TokenError, OverflowError, MemoryError, TypeError)
+"""What numpy may raise for the header of an array that is none: it is read as a piece of Python."""
 
 _Shapes = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
 
@@ -108,7 +112,7 @@ def _collection(layout: Layout, file: Path, name: str, raw: Callable[[], Iterato
 def _open_npy(path: Path, labels: bool = False) -> Found:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as broken:
+    except (*NOT_AN_ARRAY, EOFError, OSError) as broken:
         if isinstance(broken, PermissionError):
             raise
         raise ValueError(f"{path} is not an array of numbers that can be read without pickle ({broken})") from broken
@@ -118,10 +122,11 @@ def _open_npy(path: Path, labels: bool = False) -> Found:
 
 def _open_npz(path: Path, labels: bool = False) -> Found:
     try:
-        with ZipFile(path) as archive:
+        with open_zip(path) as archive:
             names = [name[: -len(".npy")] for name in archive.namelist() if name.endswith(".npy")]
+            others = [name for name in archive.namelist() if not name.endswith(".npy")]
             shapes = {name: _read_header(path, archive, name) for name in names}
-    except (BadZipFile, zlib.error, EOFError) as broken:
+    except NOT_AN_ARCHIVE as broken:
         raise ValueError(f"{path} is not a whole .npz file ({broken}): save it again") from broken
     chosen: dict[Part, str] = {}
     for name in names:
@@ -137,7 +142,7 @@ def _open_npz(path: Path, labels: bool = False) -> Found:
                 "named train, validation (or val) and test (or x_train, x_val and x_test)"
             )
         chosen = {"all": pictures[0]}
-    left = [name for name in names if name not in chosen.values()]
+    left = [name for name in names if name not in chosen.values()] + others
     if left:
         notes = (f"of {path.name} only {', '.join(chosen.values())} is read, and not {', '.join(left)}",)
     parts: dict[Part, Collection] = {}
@@ -181,7 +186,7 @@ def _start_of_array(path: Path, name: str, member: IO[bytes]) -> tuple[tuple[int
         version = np.lib.format.read_magic(member)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, by_columns, dtype = read(member)
-    except ValueError as broken:
+    except NOT_AN_ARRAY as broken:
         raise ValueError(f"{path}[{name}] is not an array ({broken}): save it again") from broken
     if dtype.hasobject:
         raise ValueError(f"{path}[{name}] holds Python objects, which only pickle could read: save it as numbers")
@@ -202,7 +207,7 @@ def _rows_of_npz(path: Path, name: str) -> Iterator[NDArray[Any]]:
                 if len(row) < size:
                     raise EOFError(f"it ends in row {index} of {shape[0]}")
                 yield np.frombuffer(row, dtype).reshape(shape[1:])
-    except (BadZipFile, zlib.error, EOFError) as broken:
+    except NOT_AN_ARCHIVE as broken:
         raise ValueError(f"{path}[{name}] is not whole ({broken}): save it again") from broken
 
 

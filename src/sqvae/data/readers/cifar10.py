@@ -17,6 +17,7 @@ from PIL import Image
 
 from sqvae.data.collection import Block, Collection, File, Found, Part, Reader, Rows, classes_of_rows
 from sqvae.data.decoding import open_picture
+from sqvae.data.limits import BYTES
 from sqvae.data.preprocessing import Header, Preprocessing
 from sqvae.data.readers.pickled import Called, read_pickle
 
@@ -26,6 +27,9 @@ _HEADER = Header(_SIDE, _SIDE, grey=False)
 
 _BATCH = re.compile(r"(?P<stem>data_batch_[1-9]|test_batch)(?P<kind>\.bin|\.webp|)")
 _PREFERRED = ("", ".bin", ".webp")
+_PIECE = 1 << 20
+"""Bytes that are read at a time."""
+
 _SUBFOLDERS = (".", "cifar-10-batches-py", "cifar-10-batches-bin")
 _ARCHIVES = ("cifar-10-python.tar.gz", "cifar-10-binary.tar.gz")
 
@@ -212,7 +216,11 @@ def _unpacked(archive: Path, start: str) -> Iterator[tuple[str, str, bytes]]:
                 file = unpacked.extractfile(member)
                 assert file is not None  # members that are files can be read
                 with closing(file):
+                    BYTES.check(member.size, f"{member.name} in {archive} has {member.size:,} bytes")
                     yield named["stem"], named["kind"], file.read()
+        # To the end, which is where a packed file is compared with its checksum.
+        while unpacked.fileobj is not None and unpacked.fileobj.read(_PIECE):
+            pass
 
 
 def _classes(found: Mapping[str, Path] | Path) -> dict[str, str]:

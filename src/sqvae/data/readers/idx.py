@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sqvae.data.collection import Block, File, Found, Part, Reader, Rows, classes_of_rows
+from sqvae.data.limits import check_pixels
 from sqvae.data.preprocessing import Header
 
 _NAME = re.compile(r"(?P<stem>.*)[-.]idx3-ubyte(\.gz)?")
@@ -131,6 +132,10 @@ def _shape(path: Path) -> tuple[int, int, int]:  # number, height, width
     number, height, width = (int(size) for size in np.frombuffer(start[4:].ljust(12, b"\0"), ">u4"))
     if not prod((number, height, width)):
         raise ValueError(f"{path} says that it holds {number} pictures of {height}x{width}: download it again")
+    try:
+        check_pixels(width, height)
+    except ValueError as large:
+        raise ValueError(f"the pictures of {path}: {large}") from None
     return number, height, width
 
 
@@ -144,6 +149,8 @@ def _rows(path: Path) -> Iterator[NDArray[np.uint8]]:
                 if len(row) < height * width:
                     raise EOFError(f"it ends in picture {index} of {number}")
                 yield np.frombuffer(row, np.uint8).reshape(height, width)
+            if file.read(1):  # which is where a packed file is compared with its checksum, too
+                raise EOFError(f"it goes on after the {number} pictures that it says it holds")
     except (EOFError, gzip.BadGzipFile, zlib.error) as broken:
         raise ValueError(f"{path} is not whole ({broken}): download it again") from broken
 

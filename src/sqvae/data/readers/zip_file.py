@@ -1,5 +1,6 @@
 """Zip files of pictures, read where they lie: nothing is extracted to disk."""
 
+import zlib
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -10,19 +11,42 @@ from sqvae.data.limits import read_member
 from sqvae.data.readers.folder import CLASS_NAMES, Listing, read_class_names
 from sqvae.data.wording import counted, listed
 
+NOT_AN_ARCHIVE = (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+"""What reading an archive may raise that is damaged, encrypted, or packed in a way that Python does not know."""
+
+_END = b"PK\5\6"
+_COUNT = slice(10, 12)
+"""Where the end of an archive says how many files it has, in 16 bits."""
+
 
 def open_zip(path: Path) -> ZipFile:
     """The archive, or an error that names it."""
     try:
-        return ZipFile(path)
-    except BadZipFile as broken:
+        archive = ZipFile(path)
+    except NOT_AN_ARCHIVE as broken:
         raise ValueError(f"{path} is not a whole zip file ({broken}): download or make it again") from broken
+    said, found = _number_said(path), len(archive.infolist())
+    if said != found % 2**16:  # the list of files has no checksum
+        archive.close()
+        raise ValueError(
+            f"{path} is not a whole zip file: it lists {found:,} files, and says at its end that it has another number "
+            f"of them: download or make it again"
+        )
+    return archive
+
+
+def _number_said(path: Path) -> int:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 2**16 - 22))
+        tail = file.read()
+    end = tail.rfind(_END)
+    return int.from_bytes(tail[end:][_COUNT], "little")
 
 
 def members(archive: ZipFile) -> tuple[list[str], tuple[str, ...]]:
     """The names of an archive's files, each once; and what is to be said of others."""
-    counts = Counter(entry.filename for entry in archive.infolist() if not entry.is_dir())
-    outside = [name for name in counts if name.startswith("/") or ".." in name.split("/")]
+    counts = Counter(entry.filename for entry in archive.infolist() if not entry.filename.endswith("/"))
+    outside = [name for name in counts if not name or name.startswith("/") or ".." in name.split("/")]
     twice = [name for name, number in counts.items() if number > 1]
     notes = []
     if twice:
