@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # What `make demo` needs with the page in the browser; and all, as the tests need it.
 FOR_DEMO := $(VENV)/installed-for-demo
 INSTALLED := $(VENV)/installed
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SQVAE := $(BIN)/sqvae
 RUN := demo/run
 JOBS ?= 2
@@ -17,7 +17,7 @@ ifneq ($(SQVAE_DATA),)
 export SQVAE_DATA
 endif
 
-.PHONY: commands-docs crash crash-docs fuzz fuzz-docs demo demo-docs docs dropin-docs results results-docs test test-slow check benchmark format lock clean
+.PHONY: commands-docs crash crash-docs fuzz fuzz-docs demo demo-docs docs dropin-docs results results-docs test test-slow check benchmark format lock hashes clean
 
 # Train on real digits, measure, turn the test pictures into codes and back, and say what came of it.
 demo: $(FOR_DEMO)
@@ -115,22 +115,36 @@ format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Exact versions of everything, for each supported Python and system, from the ranges in pyproject.toml.
+# Exact versions of everything, for each supported Python and system, from the ranges in pyproject.toml; and the hashes of
+# what is installed, but for torch and the CUDA packages that some of its builds need: which build it is, the machine says.
+COMPILE := $(VENV)-lock/bin/uv pip compile --quiet --universal --prerelease explicit --python-version 3.10 --no-annotate \
+	--custom-compile-command "make lock"
 lock:
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip install --quiet --disable-pip-version-check uv
-	$(VENV)-lock/bin/uv pip compile --quiet --upgrade --universal --prerelease explicit --python-version 3.10 --all-extras \
-		--no-annotate --custom-compile-command "make lock" --output-file constraints.txt constraints.in pyproject.toml
+	$(COMPILE) --upgrade --all-extras --output-file constraints.txt constraints.in pyproject.toml
+	$(MAKE) hashes
+
+hashes:
+	test -d $(VENV)-lock || $(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(COMPILE) --generate-hashes --constraint constraints.txt $(BUILDS_OF_TORCH) --extra demo --extra explore \
+		--output-file requirements-demo.txt constraints.in pyproject.toml
+	$(COMPILE) --generate-hashes --constraint constraints.txt $(BUILDS_OF_TORCH) --all-extras \
+		--output-file requirements.txt constraints.in pyproject.toml
 	rm -rf $(VENV)-lock
 
-$(FOR_DEMO): pyproject.toml constraints.txt
+BUILDS_OF_TORCH = $(shell sed -nE 's/^((nvidia|cuda)-[^=]*|torch|triton)==.*/--no-emit-package \1/p' constraints.txt | sort -u)
+
+$(FOR_DEMO): pyproject.toml constraints.txt requirements-demo.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) hatchling editables
-	$(PIP) --no-build-isolation --editable '.[demo,explore]'
+	$(PIP) --require-hashes --no-deps --requirement requirements-demo.txt
+	$(PIP) --constraint constraints.txt torch
+	$(PIP) --no-deps --no-build-isolation --editable .
 	touch $@
 
-$(INSTALLED): $(FOR_DEMO)
-	$(PIP) --no-build-isolation --editable '.[demo,hub,explore,export,docs,benchmark,test]'
+$(INSTALLED): $(FOR_DEMO) requirements.txt
+	$(PIP) --require-hashes --no-deps --requirement requirements.txt
 	touch $@
 
 clean:
