@@ -110,6 +110,7 @@ benchmark: $(INSTALLED)
 	$(BIN)/python -m benchmarks.speech --out docs/benchmarks-speech.md
 	$(BIN)/python -m benchmarks.sampling --out docs/benchmarks-sampling.md
 	$(BIN)/python -m benchmarks.exporting --out docs/benchmarks-export.md
+	$(BIN)/python -m benchmarks.checks --out docs/benchmarks-checks.md
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .

@@ -17,7 +17,7 @@ from sqvae.cli.root import app
 from sqvae.data.speech import write_audio
 
 ROOT = Path(__file__).parents[1]
-WRITTEN_BY_COMMANDS = ("results", "benchmarks", "dropin-", "commands")
+WRITTEN_BY_COMMANDS = ("results", "benchmarks", "dropin-", "commands", "robustness-")
 README = ROOT / "README.md"
 PAGES = [
     README,

