@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.progress import track
 
 from benchmarks.side_by_side import Result, arguments, milliseconds, report
-from sqvae.cli.app import app
+from sqvae.cli import main as sqvae
 from sqvae.codec import aside, formats
 from sqvae.data import cache
 from sqvae.experiment import claims
@@ -105,6 +105,11 @@ def _replace(stack: ExitStack, function: Callable[..., Any], by: Callable[..., A
             stack.enter_context(mock.patch.object(module, function.__name__, by))
 
 
+def _carried_out(words: Sequence[str]) -> None:
+    if sqvae(list(words)) != 0:
+        raise RuntimeError(f"`sqvae {' '.join(words)}` failed")
+
+
 def measured(what: str, words: Sequence[str], rounds: int, folder: Path) -> Result:
     """A row: the median share of checks in a command, ``{}`` in which is a folder that is new each time."""
     seconds, shares = [], []
@@ -112,7 +117,7 @@ def measured(what: str, words: Sequence[str], rounds: int, folder: Path) -> Resu
         clock = Clock()
         with watched(clock), redirect_stdout(StringIO()):
             start = time.perf_counter()
-            app([word.format(folder / f"{len(what)}-{number}") for word in words], standalone_mode=False)
+            _carried_out([word.format(folder / f"{len(what)}-{number}") for word in words])
             whole = time.perf_counter() - start - clock.aside
         if not clock.seconds:
             raise RuntimeError(f"no check was seen in {what}: their names have changed, or they are gone")
@@ -135,8 +140,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         epoch += ["--steps", "5"] if options.quick else ["--epochs", "1"]
         run, codes = f"{folder}/run", f"{folder}/codes.safetensors"
         with redirect_stdout(StringIO()):
-            app(["train", "demo", "-o", run, *epoch], standalone_mode=False)
-            app(["encode", run, f"{folder}/images.npy", "-o", codes], standalone_mode=False)
+            _carried_out(["train", "demo", "-o", run, *epoch])
+            _carried_out(["encode", run, f"{folder}/images.npy", "-o", codes])
         commands = {
             f"`encode`, {images:,} images of 28x28": ["encode", run, f"{folder}/images.npy", "-o", "{}.safetensors"],
             f"`decode`, {images:,} images of 28x28": ["decode", run, codes, "-o", "{}"],
