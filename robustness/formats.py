@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import soundfile
@@ -32,6 +33,7 @@ from sqvae.experiment import (
     Tokenizer,
     load_tokenizer,
     new_model,
+    pretrained,
 )
 from sqvae.files import UncheckedWarning
 
@@ -153,7 +155,8 @@ def _make_configuration(folder: Path) -> list[Path]:
 
 
 def _read_model(folder: Path) -> Reading:
-    with _unchecked() as told:
+    # No run is replacing it, and a wait for one is most of the time that it takes to refuse a model.
+    with _unchecked() as told, mock.patch.object(pretrained, "REPLACING", 0.0):
         tokenizer = load_tokenizer(folder / "model", device="cpu")
         size = tokenizer.experiment.data.size
         codes = (

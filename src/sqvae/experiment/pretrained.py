@@ -38,6 +38,9 @@ FORMAT = 1
 ENTRIES = {"experiment": "a model", "prior": "a prior over a model's codes"}
 """What a `config.json` may describe."""
 
+REPLACING = 0.2
+"""Seconds within which a run in progress has replaced a checkpoint."""
+
 Model = TypeVar("Model", bound=nn.Module)
 
 
@@ -189,7 +192,7 @@ def _read(name: str | Path, download: Mapping[str, Any]) -> tuple[Checkpoint, Pa
         folder = _find(name, download)
         return read_checkpoint(folder), folder
     except CheckpointError:  # a run in progress may just be replacing it
-        time.sleep(0.2)
+        time.sleep(REPLACING)
         folder = _find(name, download)
         return read_checkpoint(folder), folder
 
