@@ -16,7 +16,8 @@ KEPT = {
     "cifar-tar": (52, 68, 124),  # likewise
     "npy": (47, 66, 91),  # numpy reads a header as Python, whose own errors came through
     "npz": (68, 505, 869, 1472),  # a member without its ending; encrypted; not listed
-    "zip": (452, 1257, 1858),  # a member without a name
+    "zip": (452, 1257, 1858, 3268, 4011, 6328),  # a member without a name; one with the name of a folder
+    "model": (6065,),  # a manifest with a number that is infinite
 }
 """Mutations that have failed once."""
 

@@ -123,7 +123,7 @@ def _damage(folder: Path) -> str | None:
         manifest = {
             name: (int(entry["bytes"]), str(entry["sha256"])) for name, entry in read_json(folder / MANIFEST).items()
         }
-    except (CheckpointError, TypeError, KeyError, ValueError):
+    except (CheckpointError, TypeError, KeyError, ValueError, OverflowError):
         return f"{MANIFEST} is no longer what it was"
     there = {name for name in (CONFIG, WEIGHTS, STATE, STATE_TENSORS) if (folder / name).exists()}
     for name in {CONFIG, WEIGHTS, *manifest} - there:

@@ -47,12 +47,18 @@ def members(archive: ZipFile) -> tuple[list[str], tuple[str, ...]]:
     """The names of an archive's files, each once; and what is to be said of others."""
     counts = Counter(entry.filename for entry in archive.infolist() if not entry.filename.endswith("/"))
     outside = [name for name in counts if not name or name.startswith("/") or ".." in name.split("/")]
+    folders = [entry.filename for entry in archive.infolist() if entry.is_dir() and entry.file_size]
     twice = [name for name, number in counts.items() if number > 1]
     notes = []
     if twice:
         notes.append(
             f"{counted(len(twice), 'name')} is in the archive more than once, and the last file of it is taken: "
             f"{listed(twice, 3)}"
+        )
+    if folders:
+        notes.append(
+            f"{counted(len(folders), 'file')} with the name of a folder left alone, which may be a name that was "
+            f"damaged: {listed(folders, 3)}"
         )
     if outside:
         notes.append(
