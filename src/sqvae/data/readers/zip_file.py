@@ -47,7 +47,7 @@ def members(archive: ZipFile) -> tuple[list[str], tuple[str, ...]]:
     """The names of an archive's files, each once; and what is to be said of others."""
     counts = Counter(entry.filename for entry in archive.infolist() if not entry.filename.endswith("/"))
     outside = [name for name in counts if not name or name.startswith("/") or ".." in name.split("/")]
-    folders = [entry.filename for entry in archive.infolist() if entry.is_dir() and entry.file_size]
+    folders = [entry.filename for entry in archive.infolist() if entry.filename.endswith("/") and entry.file_size]
     twice = [name for name, number in counts.items() if number > 1]
     notes = []
     if twice:
