@@ -29,8 +29,8 @@ from benchmarks.side_by_side import Result, arguments, milliseconds, report
 from sqvae.cli import main as sqvae
 from sqvae.codec import aside, formats
 from sqvae.data import cache
-from sqvae.experiment import claims
 from sqvae.files import checksum_of, locking
+from sqvae.tokenizers import claims
 from sqvae.training import checkpoints
 
 LIMIT = 0.02

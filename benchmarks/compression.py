@@ -17,8 +17,10 @@ from torch import Tensor
 
 from benchmarks.side_by_side import Result, arguments, report
 from sqvae.codec import Adaptive, CompressedFile, CompressedWriter, Expectation, Learned
-from sqvae.experiment import Generator, Planned, load_generator, prepare
-from sqvae.recipes import ARTEFACTS, SCALES, plan
+from sqvae.modalities import prepare
+from sqvae.paper import ARTEFACTS, SCALES, plan
+from sqvae.runs import Generator, load_generator
+from sqvae.sweeps import Planned
 
 DIGITS = 1000
 BATCH = 64

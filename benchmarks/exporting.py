@@ -19,10 +19,11 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from benchmarks.side_by_side import Result, arguments, at_least, median_seconds, report
-from sqvae.experiment import Tokenizer, new_model, override
-from sqvae.experiment.description import described
-from sqvae.experiment.exporting import FORMATS, traced
-from sqvae.experiment.halves import halves_of
+from sqvae.config import override
+from sqvae.export.description import described
+from sqvae.export.exporting import FORMATS, traced
+from sqvae.export.halves import halves_of
+from sqvae.modalities import Tokenizer, new_model
 from sqvae.recipes import RECIPES
 
 NETWORKS = {"mnist": (1, 28), "cifar10": (3, 32), "celeba": (3, 64)}

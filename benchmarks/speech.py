@@ -8,9 +8,10 @@ import numpy as np
 import torch
 
 from benchmarks.side_by_side import Result, arguments, at_least, at_most, median_seconds, report
+from sqvae.config import override
 from sqvae.data.speech import FEATURES, LogMel, count_speech, folder_of_speech, read_audio, stream_speech, write_audio
-from sqvae.experiment import SpeechTokenizer, override, untrained_speech_tokenizer
 from sqvae.metrics import abx, read_items
+from sqvae.modalities import SpeechTokenizer, untrained_speech_tokenizer
 from sqvae.recipes import RECIPES
 
 

@@ -20,8 +20,11 @@ from torch.nn import functional
 
 from benchmarks.side_by_side import Result, Step, arguments, at_least, at_most, median_seconds, report
 from sqvae.cli.console import TrainingBar
+from sqvae.config import Experiment, override
 from sqvae.data import PictureSets
-from sqvae.experiment import Experiment, PictureTask, Tokenizer, medium_of, new_model, override, prepare_pictures
+from sqvae.modalities import Tokenizer, medium_of, new_model
+from sqvae.modalities.images.data import prepare_pictures
+from sqvae.modalities.images.evaluation import PictureTask
 from sqvae.models import LatentModel
 from sqvae.recipes import RECIPES
 from sqvae.training import Annealing, JsonLines, Order, Position, RunFolder, TensorBoard, Training, Validation, Watcher

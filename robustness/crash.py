@@ -220,7 +220,7 @@ class Child:
     """
 
     def __init__(self, words: Sequence[str], folder: Path, die_at: int | None = None) -> None:
-        import sqvae.experiment  # noqa: F401  once, before any fork
+        import sqvae.sweeps  # noqa: F401  once, before any fork
         from sqvae.cli import main as command
 
         self.changes = folder / "changes"

@@ -23,19 +23,12 @@ from torch import Tensor
 from sqvae.codec import Adaptive, CodeFile, CodeWriter, CompressedFile, CompressedWriter, UnitFile
 from sqvae.codec.formats import to_npz
 from sqvae.codec.units import UnitWriter
+from sqvae.config import DataSettings, Experiment, NetworkSettings, QuantizerSettings
 from sqvae.data import Preprocessing, load, stream
 from sqvae.data.speech import FEATURES, stream_speech
-from sqvae.experiment import (
-    DataSettings,
-    Experiment,
-    NetworkSettings,
-    QuantizerSettings,
-    Tokenizer,
-    load_tokenizer,
-    new_model,
-    pretrained,
-)
 from sqvae.files import UncheckedWarning
+from sqvae.modalities import Tokenizer, load_tokenizer, new_model
+from sqvae.tokenizers import pretrained
 
 MARK = "f" * 32
 SIDE = 8

@@ -70,6 +70,6 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.fixture
 def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forecasts without the few steps that they measure, of models that are too large for a test."""
-    import sqvae.experiment.run as runs
+    import sqvae.runs.run as runs
 
     monkeypatch.setattr(runs, "seconds_a_step", lambda training: 0.1)

@@ -6,16 +6,8 @@ import torch
 from torch import Tensor
 
 from runs import tiny
-from sqvae.experiment import (
-    DataSettings,
-    Experiment,
-    LikelihoodSettings,
-    SpeechSettings,
-    SpeechTokenizer,
-    Tokenizer,
-    new_model,
-    untrained_speech_tokenizer,
-)
+from sqvae.config import DataSettings, Experiment, LikelihoodSettings, SpeechSettings
+from sqvae.modalities import SpeechTokenizer, Tokenizer, new_model, untrained_speech_tokenizer
 
 CODES = 16
 SHAPE = {"pictures": (3, 8, 16), "levels": (1, 8, 8), "labels": (1, 8, 12)}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sqvae.experiment import DataSettings, Experiment, NetworkSettings, QuantizerSettings
+from sqvae.config import DataSettings, Experiment, NetworkSettings, QuantizerSettings
 from sqvae.training import Plan
 
 

@@ -10,9 +10,9 @@ from runs import tiny, weights_of, with_quantizer, write_pictures
 from sqvae import Annealing, GaussianQuantizer, VonMisesFisherQuantizer
 from sqvae.data import digits
 from sqvae.distributions import assign
-from sqvae.experiment import resume, train
 from sqvae.networks import conv_decoder, conv_encoder
 from sqvae.quantizers import Stage, stochastic
+from sqvae.runs import resume, train
 from sqvae.training import ANY_BUDGET, Plan, TrainingStoppedError, any_budget
 from sqvae.training.schedules import stage
 from test_exact_resume import SignalAt

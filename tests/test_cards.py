@@ -12,8 +12,9 @@ from PIL import Image
 from kinds import picture_tokenizer, speech_tokenizer
 from runs import tiny, with_quantizer, write_pictures
 from sqvae.cli import main
-from sqvae.experiment import Tokenizer, load, new_model, train
-from sqvae.experiment.history import History, Measured
+from sqvae.modalities import Tokenizer, load, new_model
+from sqvae.runs import train
+from sqvae.tokenizers.history import History, Measured
 from sqvae.training import CheckpointError, read_records
 
 

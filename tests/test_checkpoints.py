@@ -14,7 +14,8 @@ import pytest
 import torch
 
 from runs import tiny, weights_of, write_pictures
-from sqvae.experiment import load, resume, train
+from sqvae.modalities import load
+from sqvae.runs import resume, train
 from sqvae.training import Checkpoint, CheckpointError, RunFolder, fingerprint, read_checkpoint, write_checkpoint
 
 
@@ -150,7 +151,7 @@ def test_weights_are_never_unpickled(run, tmp_path):
 
 def test_a_folder_in_use_is_left_alone(run, source):
     with RunFolder(run).locked():
-        code = "import sys; from sqvae.experiment import resume\nresume(sys.argv[1], epochs=3)"
+        code = "import sys; from sqvae.runs import resume\nresume(sys.argv[1], epochs=3)"
         other = subprocess.run([sys.executable, "-c", code, str(run)], capture_output=True, text=True)
     assert other.returncode == 1
     assert f"is in use: process {os.getpid()} is training there" in other.stderr

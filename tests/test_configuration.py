@@ -6,20 +6,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from sqvae.experiment import (
-    PROFILES,
-    ConfigurationError,
-    Experiment,
-    QuantizerSettings,
-    build_model,
-    build_quantizer,
-    new_model,
-    override,
-    with_profile,
-)
-from sqvae.experiment.settings import from_json, to_json
+from sqvae.config import ConfigurationError, Experiment, QuantizerSettings, from_json, override, to_json, with_profile
+from sqvae.config.profiles import PROFILES
+from sqvae.modalities import new_model
 from sqvae.quantizers import QUANTIZERS
 from sqvae.recipes import RECIPES
+from sqvae.tokenizers import build_model
+from sqvae.tokenizers.assembly import build_quantizer
 from sqvae.training import Plan
 
 

@@ -12,7 +12,7 @@ from real_data import folder_of, photographs, tiles
 from sqvae.cli import main
 from sqvae.data import Preprocessing, TakenAs, load, recognise
 from sqvae.data.sources import opened
-from sqvae.experiment import load as load_tokenizer
+from sqvae.modalities import load as load_tokenizer
 from sqvae.recipes import suitable
 from test_labels import SMALL
 
@@ -359,8 +359,8 @@ class TestWhy:
             assert str(tmp_path) not in card
 
     def test_is_not_known_of_older_runs(self):
-        from sqvae.experiment import taken_as_of
         from sqvae.recipes import RECIPES
+        from sqvae.tokenizers import taken_as_of
 
         for config in ({}, {"data_taken_as": None}, {"data_taken_as": {"kind": "music"}}):
             assert taken_as_of(RECIPES["label-maps"](), config) == TakenAs("labels", "as data.kind=labels says")

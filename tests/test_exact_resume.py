@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from runs import tiny, weights_of, with_quantizer, write_pictures
-from sqvae.experiment import resume, train
 from sqvae.quantizers import QUANTIZERS
+from sqvae.runs import resume, train
 from sqvae.training import Position, RunFolder, TrainingStoppedError, Watcher, read_records
 
 OFTEN = 1e-9
@@ -178,7 +178,7 @@ def test_schedule_and_best_survive_an_interruption(source, tmp_path):
 def test_a_kill_between_two_renames_of_the_best_is_made_good(source, tmp_path, uninterrupted):
     import shutil
 
-    from sqvae.experiment import load
+    from sqvae.modalities import load
 
     out = shutil.copytree(uninterrupted, tmp_path / "run")
     (out / "best").rename(out / "best.old")

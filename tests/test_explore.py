@@ -25,7 +25,6 @@ from servers import explored
 from sqvae.cli import main
 from sqvae.data import Preprocessing
 from sqvae.data.speech import FEATURES
-from sqvae.experiment import Tokenizer, new_model, see, train
 from sqvae.explore import explorer_of, free_socket
 from sqvae.explore.codebook import use_in_words
 from sqvae.explore.drawings import code_map, picture
@@ -33,6 +32,8 @@ from sqvae.explore.kinds import Example
 from sqvae.explore.looking import Looking
 from sqvae.explore.session import Session
 from sqvae.explore.uploads import LONGEST, RefusedError, picture_from, sound_from
+from sqvae.modalities import Tokenizer, new_model, see
+from sqvae.runs import train
 
 GREY = Preprocessing(size=8, channels=1)
 

@@ -17,7 +17,8 @@ from PIL import Image
 
 from runs import tiny, write_pictures
 from servers import explored
-from sqvae.experiment import SpeechSettings, train
+from sqvae.config import SpeechSettings
+from sqvae.runs import train
 
 pytest.importorskip("nicegui", reason="the page needs NiceGUI: pip install -e '.[explore]'")
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright drives the browser")

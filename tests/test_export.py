@@ -19,10 +19,12 @@ from kinds import CODES, example, picture_experiment, picture_tokenizer, speech_
 from real_data import photographs
 from runs import said, with_quantizer
 from sqvae.cli import main
-from sqvae.experiment import LikelihoodSettings, Tokenizer, load, new_model
-from sqvae.experiment.agreement import DisagreementError, agreement
-from sqvae.experiment.exporting import FORMATS, ExportError, export, traced
-from sqvae.experiment.halves import halves_of
+from sqvae.config import LikelihoodSettings
+from sqvae.export import ExportError, export
+from sqvae.export.agreement import DisagreementError, agreement
+from sqvae.export.exporting import FORMATS, traced
+from sqvae.export.halves import halves_of
+from sqvae.modalities import Tokenizer, load, new_model
 from test_detection import face, image, voc_palette
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "onnx_tokens.py"
@@ -239,8 +241,8 @@ def test_quantizers_of_every_sort(quantizer, tmp_path):
 def untraced(monkeypatch, **changes):
     """A format that is quick to write, with something changed."""
     form = replace(FORMATS["torch"], save=lambda half, program, path, about: path.write_bytes(b"program"), **changes)
-    monkeypatch.setattr("sqvae.experiment.exporting.traced", lambda half: None)
-    monkeypatch.setattr("sqvae.experiment.exporting.FORMATS", {"torch": form})
+    monkeypatch.setattr("sqvae.export.exporting.traced", lambda half: None)
+    monkeypatch.setattr("sqvae.export.exporting.FORMATS", {"torch": form})
 
 
 class TestComparison:
@@ -295,7 +297,7 @@ class TestRefusals:
 
     def test_packages_that_are_missing(self, tmp_path, monkeypatch):
         without = replace(FORMATS["onnx"], needs=("onnx", "no_such_package"))
-        monkeypatch.setattr("sqvae.experiment.exporting.FORMATS", {"onnx": without})
+        monkeypatch.setattr("sqvae.export.exporting.FORMATS", {"onnx": without})
         with pytest.raises(
             ExportError, match=r"no_such_package, which is not installed: pip install -e '\.\[export\]'"
         ):

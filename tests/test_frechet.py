@@ -588,7 +588,7 @@ class TestFindingWeights:
 
     def test_nothing_is_fetched_unasked(self, tmp_path, monkeypatch):
         monkeypatch.setattr(inception_weights.subprocess, "run", pytest.fail)
-        with pytest.raises(InceptionWeightsError, match=r"not here yet: pass --download .* SQVAE_INCEPTION=FILE"):
+        with pytest.raises(InceptionWeightsError, match=r"not here yet: pass `download=True` .* SQVAE_INCEPTION=FILE"):
             find_inception(None, tmp_path / "cache", announce=pytest.fail)
         assert not (tmp_path / "cache").exists()
 

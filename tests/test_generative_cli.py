@@ -14,8 +14,10 @@ import torch
 from PIL import Image
 
 from runs import said, weights_of
+from sqvae.analysis import SETS, Makers
 from sqvae.cli import main
-from sqvae.experiment import SETS, Makers, load, load_generator, prepare
+from sqvae.modalities import load, prepare
+from sqvae.runs import load_generator
 
 SMALL = [
     *("--set", "network.widths=4,8", "--set", "network.mix=false", "--set", "network.blocks=1"),
@@ -201,7 +203,7 @@ class TestChangedCodes:
         assert "k must be 1 ... 15, got 16" in said(capsys)
 
     def test_neighbours_are_those_of_a_direct_search(self, run):
-        from sqvae.experiment import neighbour_table
+        from sqvae.analysis import neighbour_table
 
         tokenizer = load(run)
         vectors = tokenizer.code_vectors.double()
@@ -212,8 +214,8 @@ class TestChangedCodes:
             assert torch.equal(neighbour_table(tokenizer, k).cpu(), order[:, k])
 
     def test_interpolate_begins_and_ends_at_the_pictures_nearest_codes(self, run, pictures, capsys):
+        from sqvae.analysis import interpolated
         from sqvae.data import stream
-        from sqvae.experiment import interpolated
 
         first, second = (str(pictures / name) for name in ("bright/0.png", "dark/1.png"))
         assert main(["interpolate", str(run), first, second, "-o", "between.png", "--steps", "5"]) == 0

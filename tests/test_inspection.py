@@ -14,24 +14,17 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
 from runs import said, tiny, write_pictures
+from sqvae.analysis import code_distances
 from sqvae.cli import main
 from sqvae.data import load as load_data
 from sqvae.distributions import perplexity
-from sqvae.experiment import (
-    Tokenizer,
-    code_atlas,
-    code_distances,
-    evaluate,
-    load,
-    map_size,
-    new_model,
-    quantized_pictures,
-    train,
-)
+from sqvae.modalities import Tokenizer, code_atlas, load, map_size, new_model, quantized_pictures
+from sqvae.modalities.images.evaluation import evaluate
 from sqvae.quantizers import QUANTIZERS
 from sqvae.reports import save_atlas, save_curves, save_distances, save_use
 from sqvae.reports.clustering import near_order
 from sqvae.reports.codebook import most_used
+from sqvae.runs import train
 from sqvae.training import read_records
 
 SHAPES = {"grey": (1, 8, 8), "colour": (3, 8, 16), "tall": (1, 16, 8), "one position": (3, 4, 4)}
@@ -166,7 +159,7 @@ def test_places_and_use(looked_at):
 def test_neither_batches_nor_memory_change_the_atlas(looked_at, monkeypatch):
     tokenizer, pictures = looked_at
     whole = code_atlas(tokenizer, pictures, codes=7)
-    monkeypatch.setattr("sqvae.experiment.codebook.AT_ONCE", 500)
+    monkeypatch.setattr("sqvae.modalities.images.codebook.AT_ONCE", 500)
     parts = code_atlas(tokenizer, pictures, codes=7, batch_size=1)
     for name in ("counts", "codes", "seen", "places"):
         torch.testing.assert_close(getattr(whole, name), getattr(parts, name), rtol=0, atol=0, equal_nan=True)
@@ -235,7 +228,7 @@ def test_distances_as_the_quantizer_sees_them(name, tmp_path):
 def test_the_nearest_code_is_found_however_little_fits_at_once(tmp_path, monkeypatch):
     tokenizer = untrained(write(tmp_path / "pictures.npy"), SHAPES["colour"])
     whole = code_distances(tokenizer)
-    monkeypatch.setattr("sqvae.experiment.codebook.AT_ONCE", 40)
+    monkeypatch.setattr("sqvae.analysis.distances.AT_ONCE", 40)
     torch.testing.assert_close(code_distances(tokenizer).nearest, whole.nearest)
 
 

@@ -14,13 +14,14 @@ from sklearn.metrics import jaccard_score
 
 from real_data import folder_of
 from sqvae.cli import main
+from sqvae.config import DataSettings, override
 from sqvae.data import Preprocessing, UnreadablePictureError, load, recognise, stream
-from sqvae.experiment import DataSettings, medium_of, new_model, override, prepare
-from sqvae.experiment import load as load_tokenizer
-from sqvae.experiment.class_colours import class_colours, to_lab
-from sqvae.experiment.media import UNKNOWN, LabelMedium
 from sqvae.likelihoods import CategoricalLikelihood, VonMisesFisherLikelihood, one_hot_directions
 from sqvae.metrics import Confusion, Levels
+from sqvae.modalities import UNKNOWN, medium_of, new_model, prepare
+from sqvae.modalities import load as load_tokenizer
+from sqvae.modalities.images.class_colours import class_colours, to_lab
+from sqvae.modalities.images.media import LabelMedium
 from sqvae.recipes import RECIPES, suitable
 
 LABELS = Preprocessing(labels=True)
@@ -683,8 +684,7 @@ class TestConfiguration:
         assert changed.data.class_names == ("sky", "wet road", "car")
 
     def test_experiments_from_before_label_maps_are_read(self, tmp_path):
-        from sqvae.experiment.configuration import Experiment
-        from sqvae.experiment.settings import from_json, to_json
+        from sqvae.config import Experiment, from_json, to_json
 
         content = to_json(RECIPES["mnist"]())
         for name in ("kind", "classes", "ignore", "class_names"):

@@ -6,11 +6,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-import sqvae.experiment.run as runs
+import sqvae.runs.run as runs
 from runs import said, tiny, weights_of, write_pictures
 from sqvae.cli import console, main
-from sqvae.experiment import ConfigurationError, forecast, resume, train
-from sqvae.experiment.records import Planned, fits
+from sqvae.config import ConfigurationError
+from sqvae.runs import forecast, resume, train
+from sqvae.sweeps import Planned
+from sqvae.sweeps.records import fits
 from sqvae.training import CheckpointError, Pace, Plan, Position, TrainingStoppedError, in_words, read_records
 from test_exact_resume import SignalAt, check_same, quiet
 
@@ -186,7 +188,7 @@ class TestSaidBeforehand:
 
 
 def test_the_default_run_on_a_few_pictures_is_some_thousand_steps_at_most():
-    from sqvae.experiment.pictures import with_passes
+    from sqvae.modalities import with_passes
     from sqvae.recipes import OWN_DATA, RECIPES
 
     for name in OWN_DATA:

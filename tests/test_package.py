@@ -32,7 +32,7 @@ README = (ROOT / "README.md").read_text()
 
 
 def test_the_readme_s_settings_exist():
-    from sqvae.experiment import override
+    from sqvae.config import override
     from sqvae.recipes import RECIPES
 
     table = README[README.index("| setting | what it does |") : README.index("### What it takes as data")]

@@ -9,24 +9,10 @@ import torch
 from safetensors.torch import load_file
 
 from runs import tiny, weights_of, write_pictures
-from sqvae.experiment import (
-    SETS,
-    ConfigurationError,
-    Makers,
-    PriorExperiment,
-    PriorSettings,
-    frechet_distances,
-    load,
-    load_generator,
-    neighbours,
-    override,
-    prepare,
-    prepare_prior,
-    resume,
-    sets_of,
-    train,
-)
-from sqvae.experiment.frechet import made_by
+from sqvae.analysis import SETS, Makers, frechet_distances, made_by, neighbours, sets_of
+from sqvae.config import ConfigurationError, PriorExperiment, PriorSettings, override
+from sqvae.modalities import load, prepare
+from sqvae.runs import load_generator, prepare_prior, resume, train
 from sqvae.training import CheckpointError, Plan, RunFolder, TrainingStoppedError, Watcher, read_records
 
 
@@ -75,7 +61,7 @@ class TestTraining:
     def test_codes_are_made_once(self, run, monkeypatch):
         prepare_prior(small(run), announce=quiet)
         written = (run / "codes.safetensors").stat().st_mtime_ns
-        from sqvae.experiment import code_sets
+        from sqvae.runs import code_sets
 
         monkeypatch.setattr(code_sets, "_encoded", None)
         prepared = prepare_prior(small(run), announce=quiet)

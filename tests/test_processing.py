@@ -19,7 +19,7 @@ from sqvae.cli import main
 from sqvae.cli.wording import as_typed
 from sqvae.data import ImageProcessor, Preprocessing, UnreadablePictureError
 from sqvae.data.speech import FEATURES, SpeechProcessor, UnreadableRecordingError, read_audio, write_audio
-from sqvae.experiment import see_speech
+from sqvae.modalities import see_speech
 from test_detection import face, image, voc_palette
 
 TURNED = 6  # by EXIF, a quarter

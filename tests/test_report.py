@@ -20,7 +20,7 @@ from PIL import Image
 
 from runs import said, tiny, with_quantizer
 from sqvae.cli import main
-from sqvae.experiment import PriorExperiment, PriorSettings, SpeechSettings, train
+from sqvae.config import PriorExperiment, PriorSettings, SpeechSettings
 from sqvae.metrics.meanings import BATCHES, CODES, MEAN_PROBABILITIES
 from sqvae.reports import Claim, Picture, Report, Table, html_page
 from sqvae.reports.axes import Axis, fitting
@@ -29,6 +29,7 @@ from sqvae.reports.codes import Span, Tiles, code_map, code_numbers
 from sqvae.reports.page import as_png, is_page_of, page, words
 from sqvae.reports.results import results_page
 from sqvae.reports.run_page import about_chapter, without_places
+from sqvae.runs import train
 from sqvae.training import Plan
 
 HOSTILE = "a <b>bold & \"quoted\" 'name'"
@@ -218,7 +219,7 @@ class TestKinds:
 
     def test_the_codes_on_the_page_are_those_of_the_model(self, pictures, tmp_path):
         from sqvae.data import load as load_data
-        from sqvae.experiment import load
+        from sqvae.modalities import load
 
         assert main(["report", str(pictures), "-o", str(tmp_path / "report.html"), "--examples", "1"]) == 0
         tokenizer = load(pictures)

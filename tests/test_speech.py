@@ -15,20 +15,13 @@ from safetensors.torch import load_file
 from real_data import folder_of
 from sqvae.cli import main
 from sqvae.codec import CodeFileError, UnitFile, UnitWriter
+from sqvae.config import ConfigurationError, Experiment, override
 from sqvae.data.speech import FEATURES, load_speech, read_audio
-from sqvae.experiment import (
-    ConfigurationError,
-    Experiment,
-    SpeechTokenizer,
-    Tokenizer,
-    load,
-    load_tokenizer,
-    override,
-    prepare_speech,
-    speech_tokenizer,
-)
-from sqvae.recipes import ARTEFACTS, RECIPES, SCALES
-from sqvae.recipes.artefact import Results
+from sqvae.modalities import SpeechTokenizer, Tokenizer, load, load_tokenizer
+from sqvae.modalities.speech import tokenizer as speech_tokenizer
+from sqvae.modalities.speech.data import prepare_speech
+from sqvae.paper import ARTEFACTS, SCALES, Results
+from sqvae.recipes import RECIPES
 from sqvae.training import CheckpointError, read_records
 
 SMALL = [
@@ -188,8 +181,9 @@ class TestTraining:
 
 def test_abx_that_fails_in_the_end_costs_no_other_measure(tmp_path, capsys, monkeypatch):
     from sqvae.data.speech import MADE_UP
-    from sqvae.experiment import Planned, load_record, speech
-    from sqvae.experiment.member import run_member
+    from sqvae.modalities.speech import data as speech
+    from sqvae.sweeps import Planned, load_record
+    from sqvae.sweeps.worker import run_member
     from sqvae.training import RunFolder
 
     def fail(*arguments):

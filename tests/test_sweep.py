@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from runs import tiny, weights_of, write_pictures
-from sqvae.experiment import Planned, Sweep, load_pictures, load_record, override
-from sqvae.experiment import train as train_run
-from sqvae.experiment.records import key_of
-from sqvae.recipes import ARTEFACTS, SCALES
-from sqvae.recipes import plan as plan_artefact
+from sqvae.config import override
+from sqvae.paper import ARTEFACTS, SCALES
+from sqvae.paper import plan as plan_artefact
+from sqvae.runs import train as train_run
+from sqvae.sweeps import Planned, Sweep, load_pictures, load_record
+from sqvae.sweeps.records import key_of
 from sqvae.training import read_records
 
 
@@ -111,7 +112,7 @@ def speak():
         os.write(1, b"not JSON\\n")
         time.sleep(0.05)
 threading.Thread(target=speak, daemon=True).start()
-runpy.run_module("sqvae.experiment.member", run_name="__main__")
+runpy.run_module("sqvae.sweeps.worker", run_name="__main__")
 """
 
 
@@ -119,7 +120,7 @@ def test_what_libraries_print_does_not_disturb(tmp_path, source, monkeypatch):
     """To the process's own standard output, before and during runs."""
     popen = subprocess.Popen
     monkeypatch.setattr(
-        "sqvae.experiment.sweep.subprocess.Popen",
+        "sqvae.sweeps.sweep.subprocess.Popen",
         lambda command, **options: popen([command[0], "-c", NOISY], **options),
     )
     outcomes = sweep_in(tmp_path, jobs=1).run(plan(source, 0, 1))
@@ -134,7 +135,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from test_sweep import LONG, plan, sweep_in
-from sqvae.experiment import SweepStoppedError
+from sqvae.sweeps import SweepStoppedError
 try:
     sweep_in(Path({folder!r}), jobs=2).run(plan({source!r}, 0, 1, **LONG))
 except SweepStoppedError as stop:
@@ -242,7 +243,7 @@ def test_the_word_for_an_experiment_changes_with_what_matters_only(source):
 
 
 def test_threads_are_shared_out(tmp_path, monkeypatch):
-    monkeypatch.setattr("sqvae.experiment.sweep.usable_cores", lambda: 8)
+    monkeypatch.setattr("sqvae.sweeps.sweep.usable_cores", lambda: 8)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert [sweep_in(tmp_path, jobs=jobs).threads for jobs in (1, 2, 3, 8, 20)] == [4, 2, 1, 1, 1]
     assert (sweep_in(tmp_path).jobs, sweep_in(tmp_path).threads) == (8, 1)
@@ -253,7 +254,7 @@ def test_threads_are_shared_out(tmp_path, monkeypatch):
 def children(process: int) -> list[int]:
     """The workers that a process has started."""
     every = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    return [int(child) for child in every if b"sqvae.experiment.member" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return [int(child) for child in every if b"sqvae.sweeps.worker" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
 def alive(process: int) -> bool:

@@ -18,7 +18,7 @@ import sqvae
 from runs import tiny, with_quantizer, write_pictures
 from sqvae.codec import CodeFile, CodeFileError, CodeWriter, NameTaker, UnitFile, decode_file, encode_to_file
 from sqvae.codec.formats import to_npz
-from sqvae.experiment import train
+from sqvae.runs import train
 from sqvae.training import CheckpointError
 
 

@@ -10,7 +10,7 @@ import torch
 
 from runs import tiny, weights_of, write_pictures
 from sqvae.cli.training import is_unfinished
-from sqvae.experiment import resume, train
+from sqvae.runs import resume, train
 from sqvae.training import (
     Order,
     Plan,
@@ -315,7 +315,8 @@ class TestTrouble:
         assert any("the codebook has collapsed" in message for message in heard.warnings)
 
     def test_dying_codes_are_noticed(self):
-        from sqvae.experiment.observation import CodeWatch, Evaluation
+        from sqvae.modalities import Evaluation
+        from sqvae.modalities.observation import CodeWatch
 
         watch = CodeWatch("data")
 
@@ -332,8 +333,9 @@ class TestTrouble:
         assert "collapsed" in said(2)[0]
 
     def test_what_is_advised_can_be_set(self):
-        from sqvae.experiment import QuantizerSettings
-        from sqvae.experiment.observation import CodeWatch, Evaluation
+        from sqvae.config import QuantizerSettings
+        from sqvae.modalities import Evaluation
+        from sqvae.modalities.observation import CodeWatch
 
         for name, has in (("gaussian-1", True), ("gaussian-fixed", True), ("vmf", False), ("vq-ema", False)):
             watch = CodeWatch("data", name)
@@ -398,7 +400,7 @@ class TestMeasures:
     def test_the_evaluation_of_a_model_does_not_depend_on_the_batch(self, source, tmp_path):
         import sqvae
         from sqvae.data import load
-        from sqvae.experiment import evaluate
+        from sqvae.modalities.images.evaluation import evaluate
 
         run(tiny(source, epochs=1), tmp_path / "run")
         tokenizer, pictures = sqvae.load(tmp_path / "run"), load(source).train
@@ -413,8 +415,9 @@ class TestMeasures:
         assert one == pytest.approx(other, rel=1e-4)
 
     def test_mirrored_pictures_are_every_second_one_and_the_same_again_for_the_same_seed(self, source):
+        from sqvae.config import override
         from sqvae.data import load
-        from sqvae.experiment import override, prepare
+        from sqvae.modalities import prepare
 
         plain = load(source).train
         experiment = override(tiny(source), ["data.flip=true"])
@@ -451,7 +454,8 @@ class TestMeasures:
 
     def test_statistics_are_per_position(self, source):
         from sqvae.data import load
-        from sqvae.experiment import PictureTask, medium_of, new_model, prepare
+        from sqvae.modalities import medium_of, new_model, prepare
+        from sqvae.modalities.images.evaluation import PictureTask
 
         experiment = prepare(tiny(source), announce=quiet).experiment
         model, pictures = new_model(experiment), load(source).train

@@ -8,28 +8,22 @@ import torch
 
 from kinds import CODES, SHAPE, example, picture_tokenizer, speech_tokenizer
 from runs import tiny, write_pictures
-from sqvae.experiment import (
-    Generator,
-    PriorExperiment,
-    PriorSettings,
+from sqvae.analysis import code_colours, code_positions, nearest_codes, neighbour_table, training_views
+from sqvae.config import PriorExperiment, PriorSettings
+from sqvae.modalities import (
     code_atlas,
-    code_colours,
-    code_positions,
     drawn_alone,
     drawn_at,
     load,
-    nearest_codes,
-    neighbour_table,
     prepare,
     see,
     see_codes,
     see_speech,
     see_units,
     spoken_alone,
-    train,
-    training_views,
-    use_of,
 )
+from sqvae.modalities.views import use_of
+from sqvae.runs import Generator, train
 from sqvae.training import RunFolder, read_records
 
 
@@ -101,7 +95,7 @@ class TestOneExample:
         assert (seen.difference[:, right] >= 191).all()  # pale
 
     def test_the_difference_is_white_where_nothing_changed_and_tells_directions(self):
-        from sqvae.experiment.views import signed_difference
+        from sqvae.modalities.views import signed_difference
 
         shown = signed_difference(torch.tensor([[0.0, 1.0, -1.0]]), 0.5)
         assert shown[:, 0, 0].tolist() == [255, 255, 255]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sqvae.codec import CodeFile, UnitFile, decode_file, encode_speech_to_file, encode_to_file
+    from sqvae.config import Experiment
     from sqvae.data import ImageProcessor
     from sqvae.data.speech import SpeechProcessor
-    from sqvae.experiment import Experiment, SpeechTokenizer, Tokenizer, load
     from sqvae.likelihoods import (
         LIKELIHOODS,
         CategoricalLikelihood,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         half_circle_directions,
         one_hot_directions,
     )
+    from sqvae.modalities import SpeechTokenizer, Tokenizer, load
     from sqvae.models import SQVAE, VAE, Bound, Objective
     from sqvae.quantizers import (
         QUANTIZERS,
@@ -69,7 +70,8 @@ _HOMES = {
     "sqvae.models": ("SQVAE", "VAE", "Bound", "Objective"),
     "sqvae.data": ("ImageProcessor",),
     "sqvae.data.speech": ("SpeechProcessor",),
-    "sqvae.experiment": ("Experiment", "SpeechTokenizer", "Tokenizer", "load"),
+    "sqvae.config": ("Experiment",),
+    "sqvae.modalities": ("SpeechTokenizer", "Tokenizer", "load"),
     "sqvae.codec": ("CodeFile", "UnitFile", "decode_file", "encode_speech_to_file", "encode_to_file"),
 }
 

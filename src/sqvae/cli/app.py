@@ -89,7 +89,7 @@ def train(
     """Train a model, in a folder that holds everything about it. Ctrl-C saves; `sqvae resume` goes on."""
     from sqvae.cli import console
     from sqvae.cli.training import asked_for, check_length, new_folder, say_taken_as, show_forecast, watched
-    from sqvae.experiment import train as train_run
+    from sqvae.runs import train as train_run
     from sqvae.training import RunFolder
 
     if out is not None and is_first_process() and not dry_run:
@@ -142,7 +142,7 @@ def resume(
     """Go on exactly where a run stands: the same weights come out as if it had never stopped."""
     from sqvae.cli.priors import is_prior, watched_prior
     from sqvae.cli.training import check_length, processes_of, watched
-    from sqvae.experiment import resume as resume_run
+    from sqvae.runs import resume as resume_run
     from sqvae.training import RunFolder
 
     if launched_elsewhere(devices or processes_of(run), nodes, []):
@@ -207,7 +207,7 @@ def reconstruct(
     from sqvae.cli.pictures import PictureFolder
     from sqvae.cli.targets import check_apart
     from sqvae.data import count, stream
-    from sqvae.experiment import load_tokenizer
+    from sqvae.modalities import load_tokenizer
 
     if not overwrite:
         check_apart(inputs, out)
@@ -251,7 +251,7 @@ def encode(
     from sqvae.cli.targets import check_free
     from sqvae.cli.training import is_unfinished
     from sqvae.codec import CONVERSIONS, SAFETENSORS, UNIT_CONVERSIONS, check_ending, encode_to_file
-    from sqvae.experiment import load_tokenizer
+    from sqvae.modalities import load_tokenizer
     from sqvae.training import RunFolder
 
     of_speech = is_of_speech(run)
@@ -301,7 +301,7 @@ def decode(
     from sqvae.cli.pictures import PictureFolder
     from sqvae.cli.wording import UNCHECKED
     from sqvae.codec import CodeFile, decode_file
-    from sqvae.experiment import load_tokenizer
+    from sqvae.modalities import load_tokenizer
 
     if is_of_speech(run, speaker=speaker, audio=audio):
         from sqvae.cli.speech import decode_units
@@ -372,7 +372,7 @@ def inspect(
     from sqvae.cli import console
     from sqvae.cli.inspection import Plots, inspect_run
     from sqvae.cli.targets import check_plots_free
-    from sqvae.experiment import check_there
+    from sqvae.tokenizers import check_there
 
     check_there(run)
     check_plots_free(run, None if no_plots else out, overwrite)

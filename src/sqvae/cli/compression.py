@@ -19,7 +19,8 @@ from sqvae.codec import (
     check_ending,
 )
 from sqvae.data import count, stream
-from sqvae.experiment import PLACE, Tokenizer, kind_of, load_generator, load_tokenizer
+from sqvae.modalities import Tokenizer, kind_of, load_tokenizer
+from sqvae.runs import PLACE, load_generator
 
 COMPRESSED = ".sqz"
 """How the names of compressed files end."""

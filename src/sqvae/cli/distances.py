@@ -9,25 +9,15 @@ from typing import Any
 
 from rich.table import Table
 
+from sqvae.analysis import BASELINES, SETS, Makers, frechet_distances, sets_of
 from sqvae.cli import console
 from sqvae.cli.evaluation import NOT_KEPT, data_of
+from sqvae.config import PriorExperiment, check_name
 from sqvae.data import Progress
 from sqvae.data.cache import cache_folder
-from sqvae.experiment import (
-    BASELINES,
-    SETS,
-    Makers,
-    Prepared,
-    PriorExperiment,
-    check_name,
-    frechet_distances,
-    is_run,
-    load_generator,
-    load_tokenizer,
-    prepare_prior,
-    sets_of,
-)
 from sqvae.metrics import FEATURES, feature_network
+from sqvae.modalities import Prepared, load_tokenizer
+from sqvae.runs import is_run, load_generator, prepare_prior
 from sqvae.training import CheckpointError, RunFolder, read_json, write_json
 
 SPLIT = "test"

@@ -12,11 +12,13 @@ from sqvae.cli.compression import Compressor, compressor_of, has_prior
 from sqvae.cli.listing import SETS
 from sqvae.cli.rates import draw_rates, measure_rates
 from sqvae.data import Progress
-from sqvae.experiment import Evaluation, Prepared, Pretrained, diagnose, is_run, load, prepare, read_experiment
 from sqvae.files import write_text
 from sqvae.metrics.meanings import meanings
+from sqvae.modalities import Evaluation, Prepared, diagnose, load, prepare
 from sqvae.reports import results_page, rows_of, save_pairs
 from sqvae.reports.drawing import reading_of
+from sqvae.runs import is_run, read_experiment
+from sqvae.tokenizers import Pretrained
 from sqvae.training import CheckpointError, RunFolder, read_json, read_records, write_json
 
 

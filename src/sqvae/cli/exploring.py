@@ -10,7 +10,7 @@ from sqvae.cli.options import HeldOut, Prior, Run
 from sqvae.cli.root import app
 
 if TYPE_CHECKING:
-    from sqvae.experiment import Generator
+    from sqvae.runs import Generator
 
 
 @app.command(epilog="Example: sqvae explore runs/photos")
@@ -37,8 +37,8 @@ def explore(
     import webbrowser
 
     from sqvae.cli import console
-    from sqvae.experiment import load
     from sqvae.explore import explorer_of, free_socket, serve
+    from sqvae.modalities import load
 
     def started(address: str) -> None:
         console.out.print(f"{run} is at {address} on this machine; Ctrl-C stops it", soft_wrap=True)
@@ -55,7 +55,7 @@ def _prior(run: Path, folder: Path | None) -> "Generator | None":
     """The run's prior; a reason why not, where it is there but of no use."""
     from sqvae.cli import console
     from sqvae.cli.compression import has_prior
-    from sqvae.experiment import load_generator
+    from sqvae.runs import load_generator
     from sqvae.training import CheckpointError
 
     if not has_prior(run, folder):

@@ -63,7 +63,7 @@ def train_prior(
     from sqvae.cli import console
     from sqvae.cli.priors import asked_for, watched_prior
     from sqvae.cli.training import check_length
-    from sqvae.experiment import train
+    from sqvae.runs import train
     from sqvae.training import RunFolder
 
     check_length(epochs, steps, minutes)

@@ -7,26 +7,23 @@ from typing import Any
 
 from torch import Tensor
 
+from sqvae.analysis import code_distances
 from sqvae.cli.evaluation import data_of
 from sqvae.cli.wording import as_typed
+from sqvae.config import Experiment
 from sqvae.data import Pictures, Progress
 from sqvae.data.speech import Utterances
-from sqvae.experiment import (
-    Experiment,
-    Pretrained,
+from sqvae.modalities import (
     SpeechTokenizer,
     Tokenizer,
     code_atlas,
-    code_distances,
     findings_of,
     load,
     map_size,
     new_model,
     quantized_pictures,
     quantized_utterances,
-    read_experiment,
     recorded_use,
-    taken_as_of,
     unit_spectra,
     untrained_speech_tokenizer,
 )
@@ -42,6 +39,8 @@ from sqvae.reports import (
     save_use,
     summarize,
 )
+from sqvae.runs import read_experiment
+from sqvae.tokenizers import Pretrained, taken_as_of
 from sqvae.training import CheckpointError, RunFolder, read_json, read_records
 
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from sqvae.data import DATASETS, Dataset
 from sqvae.data.speech import SPEECH_SETS, SpeechSet
-from sqvae.recipes import ARTEFACTS, RECIPES
+from sqvae.paper import ARTEFACTS
+from sqvae.recipes import RECIPES
 from sqvae.reports.summary import KINDS
 
 SETS: Mapping[str, Dataset | SpeechSet] = {**DATASETS, **SPEECH_SETS}

@@ -6,11 +6,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from sqvae.analysis import interpolated, neighbours
 from sqvae.cli import console
 from sqvae.cli.left_out import LeftOut
 from sqvae.cli.targets import check_free
 from sqvae.data import stream
-from sqvae.experiment import Tokenizer, interpolated, load_tokenizer, neighbours
+from sqvae.modalities import Tokenizer, load_tokenizer
 from sqvae.reports import Caption, save_rows
 
 MOST = 64

@@ -18,22 +18,13 @@ from sqvae.cli.root import claim
 from sqvae.cli.speech import SoundFolder
 from sqvae.cli.targets import check_all_free, check_free
 from sqvae.cli.training import is_unfinished, trained, with_threads
+from sqvae.config import PriorExperiment, override
 from sqvae.data import Progress
 from sqvae.data.decoding import is_picture_name
-from sqvae.experiment import (
-    PLACE,
-    Generator,
-    PriorExperiment,
-    Tokenizer,
-    check_there,
-    is_run,
-    load_generator,
-    load_tokenizer,
-    override,
-    prepare_prior,
-    read_prior,
-)
+from sqvae.modalities import Tokenizer, load_tokenizer
 from sqvae.reports import Caption, save_rows
+from sqvae.runs import PLACE, Generator, is_run, load_generator, prepare_prior, read_prior
+from sqvae.tokenizers import check_there
 from sqvae.training import CheckpointError, RunFolder, read_json, read_records, write_json
 
 SPLIT = "test"

@@ -14,21 +14,13 @@ from rich.table import Table
 from sqvae.cli import console
 from sqvae.cli.listing import SETS
 from sqvae.cli.targets import check_ours
+from sqvae.config import ConfigurationError, check_name
 from sqvae.data.cache import cache_folder
-from sqvae.experiment import (
-    ConfigurationError,
-    Outcome,
-    Planned,
-    Sweep,
-    SweepStoppedError,
-    check_name,
-    load_record,
-    record_path,
-)
 from sqvae.files import write_text
 from sqvae.metrics import INCEPTION, find_inception
-from sqvae.recipes import ARTEFACTS, SCALES, chosen, collect_all, plan, report, words
+from sqvae.paper import ARTEFACTS, SCALES, chosen, collect_all, plan, report, words
 from sqvae.reports import Report, error_of, html_page, markdown_page
+from sqvae.sweeps import Outcome, Planned, Sweep, SweepStoppedError, load_record, record_path
 from sqvae.training import write_json
 
 TITLE = "SQ-VAE: results beside the paper's"

@@ -5,9 +5,11 @@ from pathlib import Path
 
 from sqvae.cli import console
 from sqvae.cli.root import claim
-from sqvae.experiment import ConfigurationError, Pretrained, load
-from sqvae.experiment.exporting import ExportError, Written, export
+from sqvae.config import ConfigurationError
+from sqvae.export import ExportError, Written, export
 from sqvae.files import remove_abandoned
+from sqvae.modalities import load
+from sqvae.tokenizers import Pretrained
 from sqvae.training.checkpoints import WEIGHTS
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from sqvae import __version__
+from sqvae.analysis import code_colours, code_positions, neighbour_table, training_views
 from sqvae.cli.evaluation import measured_rows
 from sqvae.cli.inspection import inspect_run
 from sqvae.cli.run_shown import CONTINUOUS, NOTHING_YET, SPLIT, Shown, Wanted, found
@@ -17,15 +18,8 @@ from sqvae.cli.targets import check_free
 from sqvae.codec import check_ending
 from sqvae.codec.aside import PlainFile
 from sqvae.data import Progress
-from sqvae.experiment import (
-    code_colours,
-    code_positions,
-    findings_of,
-    neighbour_table,
-    recorded_use,
-    training_views,
-)
 from sqvae.metrics.meanings import meanings
+from sqvae.modalities import findings_of, recorded_use
 from sqvae.reports import Table, error_of
 from sqvae.reports.codes import Tiles
 from sqvae.reports.page import Chapter, difference_key, paragraph

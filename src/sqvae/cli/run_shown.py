@@ -8,10 +8,13 @@ from typing import Any
 from sqvae.cli.compression import has_prior
 from sqvae.cli.evaluation import data_of
 from sqvae.cli.run_views import View, view_of
+from sqvae.config import Experiment
 from sqvae.data import Progress
-from sqvae.experiment import Experiment, Generator, Pretrained, check_there, load, load_generator, read_experiment
+from sqvae.modalities import load
 from sqvae.reports.page import absent
 from sqvae.reports.run_page import without_places
+from sqvae.runs import Generator, load_generator, read_experiment
+from sqvae.tokenizers import Pretrained, check_there
 from sqvae.training import CheckpointError, RunFolder
 
 SPLIT = "test"

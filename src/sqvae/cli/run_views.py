@@ -7,26 +7,27 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sqvae.analysis import interpolated
 from sqvae.cli.priors import Choices
 from sqvae.data import Pictures, Progress
 from sqvae.data.speech import Utterances
-from sqvae.experiment import (
-    Generator,
+from sqvae.metrics.meanings import WRONG_LABELS
+from sqvae.modalities import (
+    BRIGHTNESS,
+    LOUDNESS,
+    DifferenceKey,
     Seen,
     SpeechTokenizer,
     Tokenizer,
     code_atlas,
     drawn_alone,
-    interpolated,
     see,
     see_speech,
     see_units,
     spoken_alone,
+    to_bytes,
     unit_spectra,
 )
-from sqvae.experiment.speech_views import LOUDNESS
-from sqvae.experiment.views import BRIGHTNESS, DifferenceKey, to_bytes
-from sqvae.metrics.meanings import WRONG_LABELS
 from sqvae.networks.speech import STRIDE
 from sqvae.reports.codes import Pixels, Span
 from sqvae.reports.page import absent
@@ -34,6 +35,7 @@ from sqvae.reports.run_codebook import Heard
 from sqvae.reports.run_examples import LabelClass, class_legend, pictures_row
 from sqvae.reports.sound import as_flac
 from sqvae.reports.spectra import by_brightness, spectra_picture
+from sqvae.runs import Generator
 
 SAMPLES = Choices(number=16, temperature=1.0, top_k=None, top_p=None, classes=None, seed=0, batch=16)
 UTTERANCES = Choices(number=3, temperature=1.0, top_k=None, top_p=None, classes=None, seed=0, batch=3)

@@ -12,19 +12,12 @@ from sqvae.cli.left_out import LeftOut
 from sqvae.cli.targets import FolderOfResults
 from sqvae.cli.wording import UNCHECKED
 from sqvae.codec import UnitFile, encode_speech_to_file
+from sqvae.config import ConfigurationError, check_name
 from sqvae.data import Skipped
 from sqvae.data.speech import Heard, count_speech, stream_speech, write_audio
-from sqvae.experiment import (
-    MODES,
-    REPRESENTATIONS,
-    ConfigurationError,
-    SpeechTokenizer,
-    abx_of,
-    check_name,
-    load_speech_tokenizer,
-)
 from sqvae.files import written
 from sqvae.metrics import read_items
+from sqvae.modalities import MODES, REPRESENTATIONS, SpeechTokenizer, abx_of, load_speech_tokenizer
 
 VOCODER = "sound by the method of Griffin and Lim; a neural vocoder, given the .npy frames, sounds better"
 

@@ -12,22 +12,14 @@ import typer
 from sqvae.cli import console
 from sqvae.cli.evaluation import evaluate_run, show
 from sqvae.cli.launch import is_first_process, is_launched
+from sqvae.config import ConfigurationError, Experiment, PriorExperiment, check_name, override, with_profile
 from sqvae.data import DATASETS, Progress, TakenAs
 from sqvae.data.sources import check_there
 from sqvae.data.speech import SPEECH_SETS
-from sqvae.experiment import (
-    ConfigurationError,
-    Experiment,
-    PriorExperiment,
-    check_name,
-    forecast,
-    override,
-    quantizer_settings,
-    read_experiment,
-    with_profile,
-)
 from sqvae.recipes import OWN_DATA, RECIPES, as_told, suitable
 from sqvae.reports import Drawings
+from sqvae.runs import forecast, read_experiment
+from sqvae.tokenizers import quantizer_settings
 from sqvae.training import RunFolder, TrainingStoppedError, in_words, leave_other_processes
 
 Settled = TypeVar("Settled", Experiment, PriorExperiment)

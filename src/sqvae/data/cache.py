@@ -8,7 +8,7 @@
     CACHE/index/LISTING.json          what ``content.py`` knows of files that have not changed
     CACHE/speech/KEY/                 frames of recordings, see ``speech/stored.py``
     CACHE/inception/                  weights of the Inception network, see ``sqvae.metrics.inception_weights``
-    CACHE/statistics/                 of the features of real pictures, see ``sqvae.experiment.frechet``
+    CACHE/statistics/                 of the features of real pictures, see ``sqvae.analysis.frechet``
 
 KEY is a hash of the content of the files, of their names, of the preprocessing and of ``FORMAT``.
 """

@@ -10,21 +10,14 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from sqvae.experiment import (
-    Curve,
-    Generator,
-    Pretrained,
-    code_colours,
-    code_positions,
-    findings_of,
-    nearest_codes,
-    recorded_use,
-    training_views,
-)
+from sqvae.analysis import Curve, code_colours, code_positions, nearest_codes, training_views
 from sqvae.explore.drawings import address
 from sqvae.explore.kinds import Example, Kind, kind_for
+from sqvae.modalities import findings_of, recorded_use
 from sqvae.reports.codebook import percent
 from sqvae.reports.codes import hexadecimal
+from sqvae.runs import Generator
+from sqvae.tokenizers import Pretrained
 from sqvae.training import RunFolder, read_records
 
 COUNTED = 200

@@ -10,23 +10,23 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sqvae.experiment import (
-    Generator,
+from sqvae.analysis import interpolated
+from sqvae.explore.uploads import LONGEST, picture_from, sound_from
+from sqvae.modalities import (
     Seen,
     SpeechTokenizer,
     Tokenizer,
     drawn_alone,
     drawn_at,
-    interpolated,
     see,
     see_codes,
     see_speech,
     see_units,
     spoken_alone,
 )
-from sqvae.explore.uploads import LONGEST, picture_from, sound_from
 from sqvae.networks.speech import STRIDE
 from sqvae.reports.sound import as_flac
+from sqvae.runs import Generator
 
 DRAWN_SECONDS = 2
 """Of speech that is made up."""

@@ -4,12 +4,12 @@ import torch
 from nicegui import ui
 from torch import Tensor
 
-from sqvae.experiment import Seen
 from sqvae.explore.drawings import address, code_map, picture, seconds_below, tile
 from sqvae.explore.kinds import Example, SpeechKind
 from sqvae.explore.parts import Chosen, box, button, caption, complained, drop_zone, figure, heading, markup, text
 from sqvae.explore.session import Session
 from sqvae.metrics.meanings import WRONG_LABELS
+from sqvae.modalities import Seen
 from sqvae.reports.grid import MOST_CLASSES
 from sqvae.reports.page import difference_key, player, swatches, words
 

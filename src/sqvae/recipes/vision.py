@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from sqvae.experiment import DataSettings, Experiment, NetworkSettings, QuantizerSettings
+from sqvae.config import DataSettings, Experiment, NetworkSettings, QuantizerSettings
 from sqvae.training import Plan, any_budget
 
 

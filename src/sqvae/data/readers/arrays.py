@@ -122,7 +122,7 @@ def _open_npy(path: Path, labels: bool = False) -> Found:
 
 def _open_npz(path: Path, labels: bool = False) -> Found:
     try:
-        with open_zip(path) as archive:
+        with open_zip(path, ".npz file") as archive:
             names = [name[: -len(".npy")] for name in archive.namelist() if name.endswith(".npy")]
             others = [name for name in archive.namelist() if not name.endswith(".npy")]
             shapes = {name: _read_header(path, archive, name) for name in names}

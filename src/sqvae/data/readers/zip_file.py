@@ -19,17 +19,17 @@ _COUNT = slice(10, 12)
 """Where the end of an archive says how many files it has, in 16 bits."""
 
 
-def open_zip(path: Path) -> ZipFile:
-    """The archive, or an error that names it."""
+def open_zip(path: Path, what: str = "zip file") -> ZipFile:
+    """The archive, or an error that names it, and says what it should be."""
     try:
         archive = ZipFile(path)
     except NOT_AN_ARCHIVE as broken:
-        raise ValueError(f"{path} is not a whole zip file ({broken}): download or make it again") from broken
+        raise ValueError(f"{path} is not a whole {what} ({broken}): download or make it again") from broken
     said, found = _number_said(path), len(archive.infolist())
     if said != found % 2**16:  # the list of files has no checksum
         archive.close()
         raise ValueError(
-            f"{path} is not a whole zip file: it lists {found:,} files, and says at its end that it has another number "
+            f"{path} is not a whole {what}: it lists {found:,} files, and says at its end that it has another number "
             f"of them: download or make it again"
         )
     return archive

@@ -1,0 +1,99 @@
+"""What is wrong with a model now, in words, with what to do: from what was measured on held-out data."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from sqvae.config import Experiment
+from sqvae.training import RunFolder, read_records
+
+NOUNS = {"speech": "utterance", "labels": "label map"}
+"""What one example is called, by the kind of data, if not a picture."""
+
+COLLAPSED, SPARSE = 0.1, 0.5
+"""Below these shares of the codes that could be met, a codebook counts as collapsed, or as little used."""
+
+UNEVEN = 0.1
+"""Below this share of the codes in use, the perplexity says that few of them do all the work."""
+
+BLIND = 0.9
+"""From this share of the largest entropy on, the choice of a code says next to nothing."""
+
+LONGER = "sqvae resume RUN --steps N"
+
+WIDE_GAP = 1.25
+"""Above this ratio of errors, training decodes something that single codes are not."""
+
+
+def diagnose(
+    measures: Mapping[str, float], counts: Sequence[int], *, what: str, quantizer: str
+) -> tuple[str, ...]:  # counts: (K,)
+    """Sentences about what is not as it should be; none where all is well.
+
+    Arguments:
+        measures: as `sqvae.experiment.Evaluation` has them, or a record of a validation.
+        counts: how often each code was taken; nothing for a continuous latent.
+        what: the data that they were measured on, such as "validation pictures".
+        quantizer: its name: what to do depends on what it has.
+    """
+    blind = _about_choice(measures, len(counts), what)
+    return (*blind, *_about_use(measures, counts, what, quantizer), *([] if blind else _about_mixtures(measures, what)))
+
+
+def findings_of(folder: RunFolder, experiment: Experiment) -> tuple[str, ...] | None:
+    """What the last validation of a run shows that is not as it should be; None before the first."""
+    validations = [record for record in read_records(folder.log) if record["kind"] == "validation"]
+    if not validations:
+        return None
+    last = validations[-1]
+    what = f"validation {NOUNS.get(experiment.kind, 'picture')}s"
+    return diagnose(last, last.get("counts", ()), what=what, quantizer=experiment.quantizer.name)
+
+
+def _about_choice(measures: Mapping[str, float], size: int, what: str) -> list[str]:
+    share = measures.get("entropy_per_position", 0.0) / math.log(size) if size > 1 else 0.0
+    if share < BLIND:
+        return []
+    return [
+        f"codes are chosen nearly blindly: on the {what} the entropy of a choice is {share:.0%} of the most there can "
+        f"be, so that the decoder learns little from them. Train longer ({LONGER}), or raise training.learning_rate"
+    ]
+
+
+def _about_use(measures: Mapping[str, float], counts: Sequence[int], what: str, quantizer: str) -> list[str]:
+    size, positions = len(counts), sum(counts)
+    if size < 2 or not positions:
+        return []
+    used = sum(count > 0 for count in counts)
+    # As many as would be met if all were equally likely: a few positions can't show all of a large codebook.
+    could = size * -math.expm1(-positions / size)
+    if used < COLLAPSED * could:
+        return [f"the codebook has collapsed: {used} of {size} codes are used on the {what}. {remedy(quantizer)}"]
+    if used < SPARSE * could:
+        return [f"{size - used:,} of {size:,} codes are never used on the {what}. {remedy(quantizer)}"]
+    if measures.get("perplexity", size) < UNEVEN * used:
+        return [
+            f"few codes do nearly all the work: {used} of {size} are used on the {what}, but as unevenly as if there "
+            f"were {measures['perplexity']:.1f}. {remedy(quantizer)}"
+        ]
+    return []
+
+
+def _about_mixtures(measures: Mapping[str, float], what: str) -> list[str]:
+    gap = measures.get("mixture_gap", 1.0)
+    if gap <= WIDE_GAP:
+        return []
+    return [
+        f"the decoder has learned mixtures of codes that no single code equals: on the {what} single codes have "
+        f"{gap:.1f} times the error of what training decodes, and reconstructions may look too hard or too pale. "
+        f"Train longer ({LONGER}); if the run had another schedule, a new one by `--profile any-budget` closes the gap"
+    ]
+
+
+def remedy(quantizer: str) -> str:
+    """What helps where codes are not used."""
+    longer = f"Train longer ({LONGER})"
+    if quantizer.startswith("vq"):
+        more = "take quantizer.name=vq-ema-reset, which revives codes, or gaussian-1, which does not lose them"
+        return f"{longer}, {more}, or lower quantizer.codebook_size"
+    noise = "quantizer.initial_variance or " if quantizer.startswith("gaussian") else ""
+    return f"{longer}, raise training.learning_rate, or lower {noise}quantizer.codebook_size"

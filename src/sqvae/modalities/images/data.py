@@ -1,0 +1,136 @@
+"""Experiments on pictures, label maps and grey levels: their data, and what is decided from it."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from sqvae.config import Experiment
+from sqvae.data import DATASETS, PictureSets, Progress, Varied
+from sqvae.data import load as load_data
+from sqvae.modalities.images.evaluation import PictureTask, evaluate
+from sqvae.modalities.images.media import medium_of
+from sqvae.modalities.observation import Evaluation
+from sqvae.modalities.prepared import Announce, Prepared, settled_source
+from sqvae.models import LatentModel
+from sqvae.tokenizers import build_model, stride_of
+from sqvae.training import Examples, Plan, Task, first_process_first, stream_seed
+
+EPOCH_STEPS = 200
+"""An epoch has at least so many steps where the plan leaves the passes through the data open."""
+
+SMALLEST_VARIANCE = 1e-6
+"""Of data that does not vary: less than a grey level's square."""
+
+
+@dataclass(frozen=True)
+class PreparedPictures(Prepared):
+    """An experiment with its pictures."""
+
+    experiment: Experiment
+    data: PictureSets
+
+    @property
+    def noun(self) -> str:
+        return medium_of(self.experiment).noun
+
+    @property
+    def becomes(self) -> str:
+        quantizer = self.experiment.quantizer
+        if not quantizer.is_discrete:
+            return ""
+        _, height, width = self.data.preprocessing.shape
+        stride = stride_of(self.experiment, (1, height, width))
+        return (
+            f"a {self.noun} of {height}x{width} becomes {height // stride}x{width // stride} codes out of "
+            f"{quantizer.codebook_size:,}; more halvings (network.widths) make fewer"
+        )
+
+    @property
+    def examples(self) -> Examples:
+        data = self.experiment.data
+        return Varied(self.data.train, flip=data.flip, shift=data.shift)
+
+    def new_model(self) -> LatentModel:
+        return new_model(self.experiment)
+
+    def task(self, model: LatentModel) -> Task:
+        plan = self.experiment.training
+        return PictureTask(
+            model,
+            self.data.validation,
+            plan.batch_size,
+            medium_of(self.experiment),
+            quantizer=self.experiment.quantizer.name,
+            latent_weight=plan.latent_weight_end,
+        )
+
+    def evaluate(
+        self,
+        model: Any,
+        split: str,
+        *,
+        batch_size: int,
+        temperature: float | None = None,
+        progress: Progress | None = None,
+    ) -> Evaluation:
+        return evaluate(
+            model,
+            self.part(split),
+            medium=medium_of(self.experiment),
+            batch_size=batch_size,
+            sampled_bound=True,
+            detailed=True,
+            temperature=temperature,
+            progress=progress,
+        )
+
+
+def prepare_pictures(
+    experiment: Experiment, *, announce: Announce = print, progress: Progress | None = None
+) -> PreparedPictures:
+    """Load the data, and decide from it what the experiment leaves open."""
+    settings = experiment.data
+    # The first process fills the cache, the others find it filled.
+    with first_process_first():
+        data = load_data(
+            settings.source,
+            settings.preprocessing,
+            split_seed=settings.split_seed,
+            strict=settings.strict,
+            progress=progress,
+            class_names=settings.class_names or (),
+        )
+    for note in data.notes:
+        announce(note)
+    decided = replace(
+        settings,
+        source=settled_source(settings.source, DATASETS),
+        size=data.preprocessing.size,
+        crop=data.preprocessing.crop,
+        channels=None if settings.kind == "labels" else data.preprocessing.channels,
+        classes=data.preprocessing.classes,
+        ignore=data.preprocessing.ignore,
+        class_names=data.class_names or None,
+        class_colours=settings.class_colours or data.class_colours or None,
+    )
+    training = with_passes(experiment.training, len(data.train))
+    likelihood = experiment.likelihood
+    if likelihood.variance == "fixed" and likelihood.initial_variance is None:
+        likelihood = replace(likelihood, initial_variance=max(data.train.variance(), SMALLEST_VARIANCE))
+    return PreparedPictures(replace(experiment, data=decided, training=training, likelihood=likelihood), data)
+
+
+def new_model(experiment: Experiment) -> LatentModel:
+    """The untrained model of an experiment whose data is known, with the weights that its seed gives."""
+    torch.manual_seed(stream_seed(experiment.seed, "weights"))
+    model = build_model(experiment, experiment.data.preprocessing.shape)
+    return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+
+
+def with_passes(plan: Plan, examples: int) -> Plan:
+    """A plan that says how often an epoch goes through so many examples."""
+    if plan.passes_per_epoch is not None:
+        return plan
+    steps = max(1, examples // min(plan.batch_size, examples))
+    return replace(plan, passes_per_epoch=-(-EPOCH_STEPS // steps) if steps < EPOCH_STEPS else 1)

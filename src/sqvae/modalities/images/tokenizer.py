@@ -1,0 +1,187 @@
+"""A trained model, ready for use: pictures to codes and back."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from sqvae.data import ImageProcessor, Preprocessing
+from sqvae.data.processing import Images
+from sqvae.distributions.checks import check_tensor
+from sqvae.modalities.images.media import Medium, medium_of
+from sqvae.models import LatentModel
+from sqvae.networks import without_batch_norm
+from sqvae.tokenizers import Pretrained, build_model, check_divisible, read, stride_of, with_weights
+from sqvae.training import CheckpointError
+
+AT_ONCE = 64
+"""How many pictures go through a model together, where they come one by one."""
+
+Codes: TypeAlias = Tensor | NDArray[Any] | Sequence[Any]
+"""Whole numbers, as a tensor, an array or lists."""
+
+
+@dataclass(frozen=True)
+class Tokenizer(Pretrained):
+    """A model of pictures with all that is needed to use it. :func:`sqvae.load` makes one.
+
+    It unites the model with the configuration it was trained by, so that pictures are brought to the shape that it
+    knows, and codes are not taken for another model's.
+    """
+
+    model: LatentModel
+    _fast: LatentModel = field(init=False, repr=False)
+    """The same model with its normalisations worked into its convolutions: what pictures and codes go through."""
+
+    def __post_init__(self) -> None:
+        encoder, decoder = (without_batch_norm(part) for part in (self.model.encoder, self.model.decoder))
+        fast = LatentModel(encoder, self.model.quantizer, decoder, self.model.likelihood)
+        object.__setattr__(self, "_fast", fast.eval())
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """How pictures are brought to the model's shape."""
+        return self.experiment.data.preprocessing
+
+    @property
+    def preprocess(self) -> ImageProcessor:
+        """What brings images to the model's shape: call it with one or several, as PIL images, paths or arrays."""
+        return ImageProcessor(self.preprocessing)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(C, H, W) of its pictures."""
+        return self.preprocessing.shape
+
+    @property
+    def map_shape(self) -> tuple[int, int]:
+        """(h, w) of its pictures' codes."""
+        stride = stride_of(self.experiment, self.shape)
+        return self.shape[1] // stride, self.shape[2] // stride
+
+    @property
+    def medium(self) -> Medium:
+        """What it turns into codes: pictures, label maps, or grey levels."""
+        return medium_of(self.experiment)
+
+    def encode(self, pictures: Images) -> Tensor:  # -> (batch, h, w)
+        """The likeliest codes of pictures, or of label maps: those that ``sqvae encode`` gives for the same files.
+
+        Arguments:
+            pictures: PIL images, paths or arrays, one or a list of any of them, of any sizes: :attr:`preprocess` brings
+                them to the model's shape. Or a tensor that has it: (batch, C, H, W), uint8 or floats in [0, 1], and
+                for label maps integers, (batch, H, W). It is taken as it is.
+        """
+        _ = self.codebook_size
+        return self.latents(pictures)
+
+    def latents(self, pictures: Images) -> Tensor:  # -> (batch, h, w), or (batch, dim, ...)
+        """The likeliest codes of pictures; or the mean of a continuous latent. They decode to reconstructions."""
+        return self._through(self._fast.encode, pictures)
+
+    def encodings(self, pictures: Images) -> Tensor:  # -> (batch, h, w, dim)
+        """What the codes of pictures are chosen by: continuous, before quantization."""
+        _ = self.codebook_size
+        return self._through(self._fast.encodings, pictures)
+
+    def decode(self, codes: Codes) -> Tensor:  # (batch, h, w) -> (batch, C, H, W), in [0, 1]
+        """The pictures that codes stand for; or label maps, integers (batch, H, W).
+
+        Arguments:
+            codes: a tensor, an array or lists of whole numbers, (batch, h, w); or (h, w), of one picture.
+        """
+        latents = codes if isinstance(codes, Tensor) else _as_tensor(codes)
+        if self.is_discrete:
+            latents = latents.unsqueeze(0) if latents.ndim == 2 else latents
+            if latents.ndim != 3:
+                raise ValueError(f"codes must be (batch, h, w), or (h, w) of one picture; got shape {_shape(codes)}")
+        with torch.inference_mode():
+            return self.medium.output(self._fast.decode(latents.to(self.device)))
+
+    def reconstruct(self, pictures: Images) -> Tensor:  # -> (batch, C, H, W), in [0, 1]
+        """Pictures, or label maps, after a round trip through their codes. It takes what :meth:`encode` takes."""
+        return self.medium.output(self._through(self._fast.reconstruct, pictures))
+
+    def images(self, pictures: Tensor) -> list[Image.Image]:  # (batch, C, H, W), in [0, 1], or (batch, H, W)
+        """What :meth:`decode` and :meth:`reconstruct` give, as images to look at and to save."""
+        check_tensor(pictures, f"{self.medium.noun}s")
+        labels = self.preprocessing.labels
+        if pictures.ndim != (3 if labels else 4):
+            wanted = "(batch, height, width)" if labels else f"(batch, {self.shape[0]}, height, width)"
+            raise ValueError(
+                f"{self.medium.noun}s must be {wanted}, as decode and reconstruct give them; got shape "
+                f"{tuple(pictures.shape)}: one alone is x[None]"
+            )
+        return list(self.medium.images(pictures))
+
+    @classmethod
+    def from_pretrained(
+        cls, name: str | Path, *, device: str | torch.device | None = None, **download: Any
+    ) -> "Tokenizer":
+        """A tokenizer from a run, a checkpoint's folder, or a model of the Hugging Face hub.
+
+        Arguments:
+            name: a path, or OWNER/NAME on the hub.
+            device: where to put it; an accelerator where there is one, by default.
+            download: passed on to ``huggingface_hub.snapshot_download``: revision, token, cache_dir...
+        """
+        return load_tokenizer(name, device=device, **download)
+
+    def _through(self, work: Callable[[Tensor], Tensor], pictures: Images) -> Tensor:
+        """What a part of the model makes of pictures: of a tensor at once, of others a few at a time."""
+        if isinstance(pictures, Tensor):
+            one = pictures.ndim == 3 and self.experiment.data.kind != "labels"
+            batches = (pictures.unsqueeze(0) if one else pictures,)
+        else:
+            batches = self.preprocess(pictures).split(AT_ONCE)
+        for batch in batches:
+            self._check_shape(batch)
+        with torch.inference_mode():
+            made = [work(self.medium.model_input(batch, self.device)) for batch in batches]
+        return made[0] if len(made) == 1 else torch.cat(made)
+
+    def _check_shape(self, pictures: Tensor) -> None:
+        what = f"{self.medium.noun}s"
+        check_tensor(pictures, what)
+        flat = pictures.ndim == 3 and self.experiment.data.kind == "labels"
+        if not flat and (pictures.ndim != 4 or pictures.shape[1] != self.shape[0]):
+            wanted = "(batch, height, width)" if what == "label maps" else f"(batch, {self.shape[0]}, height, width)"
+            raise ValueError(f"{what} must be {wanted} for this model, got shape {tuple(pictures.shape)}")
+        height, width = pictures.shape[-2:]
+        check_divisible(height, width, stride_of(self.experiment, self.shape))
+
+
+def _as_tensor(codes: NDArray[Any] | Sequence[Any]) -> Tensor:
+    rows = codes if isinstance(codes, np.ndarray) else _stacked(codes)
+    if rows.dtype.kind not in "iuf":
+        raise TypeError(f"codes must be whole numbers, (batch, h, w); got {rows.dtype} from {type(codes).__name__}")
+    return torch.from_numpy(rows.astype(np.int64 if rows.dtype.kind in "iu" else np.float32))
+
+
+def _stacked(codes: Sequence[Any]) -> NDArray[Any]:
+    try:
+        return np.asarray([one.cpu().numpy() if isinstance(one, Tensor) else one for one in codes])
+    except (TypeError, ValueError):
+        raise ValueError("codes must be (batch, h, w), and those of all pictures of one shape") from None
+
+
+def _shape(codes: Codes) -> tuple[int, ...]:
+    return tuple(codes.shape if isinstance(codes, Tensor) else np.shape(codes))
+
+
+def load_tokenizer(name: str | Path, *, device: str | torch.device | None = None, **download: Any) -> Tokenizer:
+    """A tokenizer of pictures, label maps or grey levels: see :func:`sqvae.load`."""
+    stored = read(name, download)
+    experiment = stored.experiment
+    if experiment.data.kind == "speech":
+        raise CheckpointError(f"{name} is a model of speech, and not of pictures")
+    make = partial(build_model, experiment, experiment.data.preprocessing.shape)
+    model, mark = with_weights(make, stored.checkpoint, name, device)
+    return Tokenizer(model, experiment, mark, stored.history(mark))

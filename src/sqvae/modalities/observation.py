@@ -1,0 +1,166 @@
+"""What is seen of a model while it trains and when it is judged, whatever its data."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sqvae.metrics import Comparison
+from sqvae.modalities.diagnosis import remedy
+from sqvae.models import Objective
+from sqvae.quantizers import Quantized, Quantizer
+from sqvae.training import Validation, stream_seed
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a model does to a set of data."""
+
+    measures: dict[str, float]
+    """By name; see `sqvae.metrics.ReconstructionTotals`."""
+    counts: tuple[int, ...]
+    """How often each code was taken."""
+    originals: Tensor = field(repr=False)
+    """(n, C, H, W), in [0, 1]: a few examples from all of the set, as one looks at them,"""
+    reconstructions: Tensor = field(repr=False)
+    """what became of them,"""
+    errors: Tensor | None = field(default=None, repr=False)
+    """and where that is wrong, if the eye can't tell;"""
+    classes: tuple[tuple[str, str], ...] = ()
+    """of label maps, the names and colours of the classes that occur in these examples, the most frequent first."""
+    notes: tuple[str, ...] = ()
+    """What could not be measured and why, in sentences."""
+
+    def as_validation(self, warnings: tuple[str, ...], examples: int) -> Validation:
+        """The same, as the training loop takes it.
+
+        Arguments:
+            examples: how many there were.
+        """
+        measures = dict(self.measures)
+        loss = measures.pop("loss_per_dimension")
+        shown = (self.originals, self.reconstructions, self.errors)
+        return Validation(loss, measures, warnings, self.counts, *shown, classes=self.classes, examples=examples)
+
+
+@torch.no_grad()
+def annealing_of(quantizer: Quantizer, outcome: Objective) -> dict[str, float]:
+    """What self-annealing looks like from outside, at one training step."""
+    quantized, fit = outcome.quantized, outcome.fit
+    positions = max(1, quantized.codes[0].numel())
+    found = {
+        "reconstruction": float(fit.loss),
+        "latent": float(quantized.loss),
+        "entropy_per_position": float(quantized.entropy) / positions,
+        "bound": float(outcome.bound.nats),
+    }
+    if len(quantized.counts):
+        found["perplexity"] = float(quantized.perplexity)
+    if quantized.variance is not None:
+        found["variance"] = float(quantized.variance.mean())
+        if len(quantized.counts) > 1:
+            # Over the mean squared distance between two codes: the scale that the variance is to be seen on.
+            codebook = quantizer.get_parameter("codebook").float()
+            found["relative_variance"] = found["variance"] / (2 * float(codebook.var(0).sum()))
+    if quantized.concentration is not None:
+        found["concentration"] = float(quantized.concentration)
+    if fit.variance is not None:
+        found["decoder_variance"] = float(fit.variance)
+    if fit.concentration is not None:
+        found["decoder_concentration"] = float(fit.concentration)
+    return found
+
+
+GAP_BATCHES = 4
+"""On so many batches single codes and mixtures are compared."""
+
+
+@torch.no_grad()
+def mixture_gap(
+    model: nn.Module,
+    batches: Iterable[Any],
+    temperature: float,
+    comparison: Callable[[], Comparison],
+    add: Callable[[Comparison, Any, Objective], object],
+) -> dict[str, float]:
+    """The error of the likeliest codes over that of what training decodes: relaxed draws, which are mixtures of codes.
+
+    Near 1 where a model has annealed; and the entropy of a position's choice, near 0 there. Nothing for quantizers that
+    don't draw.
+
+    Arguments:
+        model: in ``eval()``.
+        batches: of data, as the model takes it.
+        temperature: of the relaxation, as training has it now.
+        comparison: of data with what became of it; a new one each time.
+        add: adds a batch and what the model made of it to a comparison.
+    """
+    quantizer = model.get_submodule("quantizer")
+    if not getattr(quantizer, "relaxes", False):
+        return {}
+    single, mixed = comparison(), comparison()
+    entropies = []
+    with torch.random.fork_rng():
+        torch.manual_seed(stream_seed(0, "mixtures"))
+        for x in batches:
+            objective = model(x)
+            add(single, x, objective)
+            entropies.append(_entropy_per_position(objective.quantized, len(objective.quantized.counts)))
+            quantizer.train()
+            try:
+                add(mixed, x, model(x, temperature))
+            finally:
+                quantizer.eval()
+    one, other = (compared.measures()[compared.error] for compared in (single, mixed))
+    found = {"mixture_gap": one / other} if other > 0 else {}
+    return {**found, "entropy_per_position": sum(entropies) / len(entropies)} if entropies else found
+
+
+def _entropy_per_position(quantized: Quantized, codebook_size: int) -> float:
+    """In nats, over the positions that count: for each of them the bound pays log K."""
+    positions = float(quantized.divergence - quantized.loss) / math.log(codebook_size) if codebook_size > 1 else 1.0
+    return float(quantized.entropy) / max(positions, 1e-9)
+
+
+class CodeWatch:
+    """Notices where codes die.
+
+    Arguments:
+        what: what they are counted on.
+        quantizer: the name of the model's: what to do about it depends on what it has.
+    """
+
+    def __init__(self, what: str, quantizer: str = "") -> None:
+        self.what = what
+        self.quantizer = quantizer
+        self._most_used = 0.0
+        self._collapsed = False
+
+    def state(self) -> dict[str, float]:
+        """The most codes that were used so far, and whether it was said that there are few."""
+        return {"most_used": self._most_used, "collapsed": float(self._collapsed)}
+
+    def restore(self, state: Mapping[str, float]) -> None:
+        """Remember them again."""
+        self._most_used = state["most_used"]
+        self._collapsed = bool(state.get("collapsed"))
+
+    def warnings(self, evaluation: Evaluation) -> Iterator[str]:
+        """A word where codes die, or have died; that they have is said once, until more are used again."""
+        size, used = len(evaluation.counts), evaluation.measures.get("codes_used", 0)
+        positions = sum(evaluation.counts)
+        known, self._collapsed = self._collapsed, bool(size) and used < 0.1 * min(size, positions)
+        if self._collapsed and not known:
+            yield (
+                f"the codebook has collapsed: {int(used)} of {size} codes are used on the {self.what}. "
+                f"{remedy(self.quantizer)}"
+            )
+        elif not self._collapsed and size and used < 0.5 * self._most_used:
+            yield (
+                f"codes are dying: {int(used)} of {size} are used on the {self.what}, after "
+                f"{int(self._most_used)} before. If this goes on, lower training.learning_rate"
+            )
+        self._most_used = max(self._most_used, used)

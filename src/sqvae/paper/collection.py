@@ -1,0 +1,52 @@
+"""Records of finished runs, gathered into the tables and figures that they belong to."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from sqvae.paper.artefact import SMOKE_DATA, Artefact, Results, chosen, plan
+from sqvae.paper.scales import SCALES, Scale
+from sqvae.sweeps import labels_of_records, load_record, load_records
+
+MOST_SEEDS = 10
+"""So many seeds are looked for."""
+
+
+def collect(artefact: Artefact, scale: Scale, folder: Path, source: str | None = None) -> Results | None:
+    """The finished runs of a table or a figure; None where there are none.
+
+    Arguments:
+        folder: of the records.
+        source: other pictures than those that it is about.
+    """
+    planned = plan(artefact, scale, range(MOST_SEEDS), source)
+    there = labels_of_records(folder)  # most are not, and to see so is quicker than to look for each
+    found = {one.label: record for one in planned if one.label in there and (record := load_record(folder, one))}
+    if not found:
+        return None
+    seeds = {record.tags["seed"] for record in found.values()}
+    rows = chosen([one for one in planned if one.tags["seed"] in seeds], [], artefact.extra)
+    missing = sum(one.label not in found for one in rows)
+    models = [record for record in found.values() if record.sequel is None]
+    sequels = [record for record in found.values() if record.sequel is not None]
+    if not models or (artefact.of_sequels and not sequels):
+        return None
+    return Results(scale, source, models, missing, folder, sequels)
+
+
+def collect_all(
+    artefacts: Mapping[str, Artefact], folder: Path
+) -> tuple[dict[tuple[str, str, str | None], Results], int]:
+    """All that the records of a folder belong to, by artefact, scale and source; and how many belong to nothing."""
+    records, damaged = load_records(folder)
+    sources = dict.fromkeys(record.experiment["data"]["source"] for record in records)
+    found: dict[tuple[str, str, str | None], Results] = {}
+    for name, artefact in artefacts.items():
+        for scale in SCALES.values():
+            for source in (None, *sources) if len(artefact.data) == 1 else (None,):
+                own = source in artefact.data and scale.name != "smoke"
+                stand_in = source in SMOKE_DATA.values() and scale.name == "smoke"
+                results = None if own or stand_in else collect(artefact, scale, folder, source)
+                if results is not None:
+                    found[name, scale.name, source] = results
+    used = {record.name for results in found.values() for record in (*results.records, *results.sequels)}
+    return found, len(damaged) + sum(record.name not in used for record in records)

@@ -1,0 +1,23 @@
+"""Curves of training, as figures of self-annealing read them."""
+
+import statistics
+from collections.abc import Sequence
+
+from sqvae.sweeps import Record
+
+
+def epochs_of(record: Record) -> list[float]:
+    """Where in training each point of a run's curves lies."""
+    per_epoch = record.steps / max(1, record.experiment["training"]["epochs"])
+    return [step / per_epoch for step in record.training["step"]]
+
+
+def ends_of(records: Sequence[Record], name: str) -> tuple[float, float]:
+    """A curve's beginning and end, over all runs: means of a twentieth each, since single batches are noisy."""
+    ends = [_ends(record.training[name]) for record in records]
+    return statistics.fmean(first for first, _ in ends), statistics.fmean(last for _, last in ends)
+
+
+def _ends(values: Sequence[float]) -> tuple[float, float]:
+    some = max(1, len(values) // 20)
+    return statistics.fmean(values[:some]), statistics.fmean(values[-some:])

@@ -1,0 +1,45 @@
+"""How much of an experiment to carry out: all of it, enough to see the point, or enough to see that it works."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from sqvae.config import Experiment, with_profile
+
+SHORT_EPOCHS = 3
+"""Of a short run."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A size of experiments."""
+
+    name: str
+    description: str
+    applied: Callable[[Experiment], Experiment]
+    """An experiment at this size."""
+
+
+def _as_it_is(experiment: Experiment) -> Experiment:
+    return experiment
+
+
+def short(experiment: Experiment) -> Experiment:
+    """A few epochs by the schedule for any number of steps, the same for all data."""
+    annealed = with_profile(experiment, "any-budget")
+    return replace(annealed, training=replace(annealed.training, epochs=SHORT_EPOCHS))
+
+
+def _smoke(experiment: Experiment) -> Experiment:
+    return replace(
+        experiment,
+        network=replace(experiment.network, blocks=min(1, experiment.network.blocks)),
+        training=replace(experiment.training, epochs=2, passes_per_epoch=1, log_every=4),
+    )
+
+
+SCALES: Mapping[str, Scale] = {
+    "smoke": Scale("smoke", "small networks, made-up pictures: shows that everything works, and nothing else", _smoke),
+    "short": Scale("short", "a few epochs, by the schedule for any number of steps", short),
+    "paper": Scale("paper", "as the paper has it", _as_it_is),
+}
+"""Every scale by name."""

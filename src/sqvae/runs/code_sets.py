@@ -1,0 +1,130 @@
+"""The codes of a run's data: made once, and kept beside the run."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from sqvae.data import Pictures, Progress
+from sqvae.data.speech import Utterances
+from sqvae.files import written
+from sqvae.modalities import Prepared, SpeechTokenizer, Tokenizer
+
+FORMAT = "sqvae-code-sets-1"
+SPLITS = ("train", "validation", "test")
+
+TOGETHER = 64
+"""Pictures that are encoded at a time."""
+
+
+@dataclass(frozen=True)
+class CodeSet:
+    """The codes of all examples of a set: maps of one shape, or sequences of any lengths one after the other."""
+
+    codes: Tensor
+    """(N, h, w), or (total,)."""
+    lengths: Tensor | None = None
+    """(N,) of sequences; None for maps."""
+
+    def __len__(self) -> int:
+        return len(self.codes if self.lengths is None else self.lengths)
+
+    def sequences(self) -> tuple[Tensor, ...]:  # -> (n,), each
+        """The codes of each example by themselves."""
+        apart = self.codes.flatten(1).unbind() if self.lengths is None else self.codes.split(self.lengths.tolist())
+        return tuple(apart)
+
+    def counts(self, codebook_size: int) -> Tensor:  # -> (K,)
+        """How often each code occurs."""
+        return torch.bincount(self.codes.flatten().long(), minlength=codebook_size)
+
+
+def codes_of_sets(
+    tokenizer: Any, prepared: Prepared, folder: Path | None, progress: Progress | None = None
+) -> dict[str, CodeSet]:  # tokenizer: Tokenizer | SpeechTokenizer, as the data wants it
+    """The likeliest codes of a model's training, validation and test sets.
+
+    Arguments:
+        tokenizer: the model.
+        prepared: its data.
+        folder: where they are kept, and found again as long as model and data are the same; None: nowhere.
+        progress: called with what is being done, how many are done and how many there are.
+    """
+    if folder is None:
+        return _encoded(tokenizer, prepared, progress)
+    path = folder / "codes.safetensors"
+    marks = {"format": FORMAT, "fingerprint": tokenizer.fingerprint, "data_key": prepared.key_of_sets}
+    found = _read(path, marks)
+    if found is None:
+        found = _encoded(tokenizer, prepared, progress)
+        with suppress(OSError, SafetensorError):  # a run that may only be read costs time, and nothing else
+            _write(path, found, marks)
+    return found
+
+
+def _encoded(tokenizer: Any, prepared: Prepared, progress: Progress | None) -> dict[str, CodeSet]:
+    encode = ENCODERS[tokenizer.experiment.data.kind]
+    return {split: encode(tokenizer, prepared.part(split), split, progress) for split in SPLITS}
+
+
+def _of_pictures(tokenizer: Tokenizer, pictures: Pictures, split: str, progress: Progress | None) -> CodeSet:
+    parts = []
+    for indices in _batches(len(pictures)):
+        parts.append(tokenizer.encode(pictures.take(indices)).cpu().int())
+        if progress is not None:
+            progress(f"encoding the {split} set", indices.stop, len(pictures))
+    return CodeSet(torch.cat(parts))
+
+
+def _of_speech(tokenizer: SpeechTokenizer, utterances: Utterances, split: str, progress: Progress | None) -> CodeSet:
+    parts = []
+    for index in range(len(utterances)):
+        parts += [piece.int() for piece in tokenizer.encode_frames([utterances.frames(index)])]
+        if progress is not None:
+            progress(f"encoding the {split} set", index + 1, len(utterances))
+    return CodeSet(torch.cat(parts), torch.tensor([len(part) for part in parts]))
+
+
+ENCODERS: Mapping[str, Callable[[Any, Any, str, Progress | None], CodeSet]] = {
+    "pictures": _of_pictures,
+    "labels": _of_pictures,
+    "levels": _of_pictures,
+    "speech": _of_speech,
+}
+"""Who makes codes, by the kind of data."""
+
+
+def _batches(number: int) -> Iterator[range]:
+    return (range(start, min(start + TOGETHER, number)) for start in range(0, number, TOGETHER))
+
+
+def _read(path: Path, marks: Mapping[str, str]) -> dict[str, CodeSet] | None:
+    """What a file holds, if it is of this model and this data."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            if dict(file.metadata() or {}) != dict(marks):
+                return None
+            names = set(file.keys())
+            return {
+                split: CodeSet(
+                    file.get_tensor(split),
+                    file.get_tensor(f"{split}.lengths") if f"{split}.lengths" in names else None,
+                )
+                for split in SPLITS
+            }
+    except (FileNotFoundError, SafetensorError):  # a damaged one is made again
+        return None
+
+
+def _write(path: Path, sets: Mapping[str, CodeSet], marks: Mapping[str, str]) -> None:
+    tensors = {split: codes.codes for split, codes in sets.items()}
+    tensors |= {f"{split}.lengths": codes.lengths for split, codes in sets.items() if codes.lengths is not None}
+    with written(path) as aside:
+        save_file(tensors, aside, metadata=dict(marks))
+        aside.chmod(0o644)  # it is written for its owner alone

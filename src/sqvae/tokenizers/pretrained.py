@@ -1,0 +1,280 @@
+"""Trained models with all that is needed to use them, in folders and on the hub."""
+
+import re
+import tempfile
+import time
+from abc import ABC
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from sqvae import __version__
+from sqvae.config import Experiment, from_json, to_json
+from sqvae.data import TakenAs
+from sqvae.files import folder_within
+from sqvae.tokenizers.card import model_card
+from sqvae.tokenizers.claims import built
+from sqvae.tokenizers.history import History, as_set, history_of, public_name
+from sqvae.training import (
+    Checkpoint,
+    CheckpointError,
+    RunFolder,
+    fingerprint,
+    no_such_folder,
+    read_checkpoint,
+    read_json,
+    write_checkpoint,
+)
+from sqvae.training.checkpoints import MANIFEST, WEIGHTS
+
+FORMAT = 1
+
+ENTRIES = {"experiment": "a model", "prior": "a prior over a model's codes"}
+"""What a `config.json` may describe."""
+
+REPLACING = 0.2
+"""Seconds within which a run in progress has replaced a checkpoint."""
+
+Model = TypeVar("Model", bound=nn.Module)
+
+
+class Described(Protocol):
+    """What can be trained, as far as its configuration file goes."""
+
+    entry: str
+
+
+Trained = TypeVar("Trained", bound=Described)
+
+
+@dataclass(frozen=True)
+class Pretrained(ABC):
+    """A model, the configuration it was trained by, and what its codes are marked with."""
+
+    model: Any
+    experiment: Experiment
+    fingerprint: str
+    """What codes of this model are marked with: equal only for equal weights."""
+    history: History = field(default_factory=History, repr=False)
+    """How it was trained, and what was measured of it, as far as that is known."""
+
+    @property
+    def codebook_size(self) -> int:
+        """The number of codes."""
+        size = codebook_size_of(self.model)
+        if not size:
+            raise ValueError(
+                f"a model with the quantizer {self.experiment.quantizer.name} has a continuous latent, and no codes"
+            )
+        return size
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether it has codes."""
+        return codebook_size_of(self.model) > 0
+
+    @property
+    def code_vectors(self) -> Tensor:  # -> (K, dim)
+        """What the codes stand for, as the decoder sees them."""
+        with torch.inference_mode():
+            codes = torch.arange(self.codebook_size, device=self.device)
+            vectors: Tensor = self.model.quantizer.decode(codes, channel_first=False)
+            return vectors
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        device: torch.device = next(self.model.parameters()).device
+        return device
+
+    @property
+    def taken_as(self) -> TakenAs:
+        """As what its data was taken, and why."""
+        return self.history.taken_as or as_set(self.experiment)
+
+    def save_pretrained(self, folder: str | Path, *, name: str | None = None) -> None:
+        """Write configuration, weights, what is known of their history, and a model card, as hubs want them.
+
+        Where the data lay is nobody's business, and is left out. Files of the same names are replaced, and others that
+        are in the folder stay; but not in a run, which could not go on with another model's files among its own.
+
+        Arguments:
+            name: what the card calls the model; the folder's name by default.
+        """
+        folder = Path(folder).expanduser()
+        if any(RunFolder(place).log.exists() for place in (folder, folder.resolve().parent)):
+            raise CheckpointError(f"{folder} is of a training run, and is left as it is: choose another folder")
+        config = describe(self.experiment.moved(public_name(self.experiment.data.source)))
+        try:
+            with folder_within(folder, "model") as aside:
+                model = aside / "model"
+                write_checkpoint(model, Checkpoint(config, self.model.state_dict()))
+                self.history.save(model)
+                (model / "README.md").write_text(model_card(self, name or folder.resolve().name), encoding="utf-8")
+                # The manifest comes last: with that of before, a model that is only half replaced does not load. The
+                # weights come first: a folder with them is a model's, and may be written once more.
+                for path in sorted(model.iterdir(), key=lambda path: (path.name == MANIFEST, path.name != WEIGHTS)):
+                    path.replace(folder / path.name)
+        except OSError as failure:
+            raise CheckpointError(f"can't write a model to {folder}: {failure.strerror or failure}") from failure
+
+    def push_to_hub(self, repository: str, *, private: bool = False, token: str | None = None, **commit: Any) -> str:
+        """Upload what :meth:`save_pretrained` writes to the Hugging Face hub, and return the address.
+
+        Arguments:
+            repository: OWNER/NAME; it is created where there is none.
+            commit: passed on to ``HfApi.upload_folder``: commit_message, revision...
+        """
+        from huggingface_hub import HfApi
+
+        hub = HfApi(token=token)
+        repository = hub.create_repo(repository, private=private, exist_ok=True).repo_id
+        with tempfile.TemporaryDirectory() as folder:
+            self.save_pretrained(Path(folder) / "model", name=repository)
+            return str(hub.upload_folder(repo_id=repository, folder_path=Path(folder) / "model", **commit))
+
+
+def codebook_size_of(model: nn.Module) -> int:
+    """The number of codes; 0 for a continuous latent."""
+    return int(getattr(model.get_submodule("quantizer"), "codebook_size", 0))
+
+
+def describe(experiment: Described) -> dict[str, Any]:
+    """What `config.json` holds of an experiment, or of whatever else is trained."""
+    return {"format": FORMAT, "sqvae": __version__, experiment.entry: to_json(experiment)}
+
+
+def settings_from(kind: type[Trained], config: Mapping[str, Any], where: str | Path) -> Trained:
+    """What a `config.json` describes, as an :class:`Experiment` or whatever else is trained."""
+    if config.get("format") != FORMAT or not set(config) & set(ENTRIES):
+        raise CheckpointError(
+            f"{where} has the format {config.get('format')!r}, and this version of sqvae ({__version__}) reads "
+            f"{FORMAT}; it was written by sqvae {config.get('sqvae', 'of an unknown version')}"
+        )
+    if kind.entry not in config:
+        found = next(name for name in ENTRIES if name in config)
+        raise CheckpointError(f"{where} holds {ENTRIES[found]}, and not {ENTRIES[kind.entry]}")
+    return from_json(kind, config[kind.entry])
+
+
+def experiment_from(config: Mapping[str, Any], where: str | Path) -> Experiment:
+    """The experiment that a `config.json` describes."""
+    return settings_from(Experiment, config, where)
+
+
+class Stored(NamedTuple):
+    """A model as it lies in a folder."""
+
+    checkpoint: Checkpoint
+    experiment: Experiment
+    folder: Path
+
+    def history(self, fingerprint: str) -> History:
+        """What is known of it beside its weights, which have this fingerprint."""
+        return history_of(self.folder, self.checkpoint.config, fingerprint, self.experiment.data.source)
+
+
+def read(name: str | Path, download: Mapping[str, Any]) -> Stored:
+    """The checkpoint of a run (its best), of a folder, or of a model of the Hugging Face hub, and its experiment."""
+    checkpoint, folder = _read(name, download)
+    return Stored(checkpoint, experiment_from(checkpoint.config, name), folder)
+
+
+def read_trained(kind: type[Trained], name: str | Path, download: Mapping[str, Any]) -> tuple[Checkpoint, Trained]:
+    """The checkpoint of whatever is trained, and its settings."""
+    checkpoint, _ = _read(name, download)
+    return checkpoint, settings_from(kind, checkpoint.config, name)
+
+
+def _read(name: str | Path, download: Mapping[str, Any]) -> tuple[Checkpoint, Path]:
+    try:
+        folder = _find(name, download)
+        return read_checkpoint(folder), folder
+    except CheckpointError:  # a run in progress may just be replacing it
+        time.sleep(REPLACING)
+        folder = _find(name, download)
+        return read_checkpoint(folder), folder
+
+
+def read_settings(name: str | Path, download: Mapping[str, Any]) -> Experiment:
+    """The experiment alone, without the weights."""
+    try:
+        return experiment_from(read_json(_find(name, download) / "config.json"), name)
+    except CheckpointError:
+        return read(name, download).experiment  # which waits for a run in progress, and says what is wrong
+
+
+def with_weights(
+    make: Callable[[], Model], checkpoint: Checkpoint, name: str | Path, device: str | torch.device | None
+) -> tuple[Model, str]:
+    """A model with a checkpoint's weights, on a device and in ``eval()``; and its fingerprint.
+
+    Arguments:
+        make: builds the model, untrained.
+        name: of the checkpoint, for messages.
+    """
+    model = built(make, checkpoint.weights, name)
+    model.load_state_dict(dict(checkpoint.weights))
+    mark = fingerprint(model.state_dict())
+    return model.to(_choose_device(device), memory_format=torch.channels_last).eval(), mark  # type: ignore[call-overload]
+
+
+HUB = "hf:"
+"""How the name of a model begins that is on the Hugging Face hub for sure."""
+
+_ON_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+"""OWNER/NAME."""
+
+
+def _find(name: str | Path, download: Mapping[str, Any]) -> Path:
+    path = Path(name).expanduser()
+    if (path / "model.safetensors").exists():
+        return path
+    if path.exists():
+        return RunFolder(path).usable()
+    check_there(name)
+    return _download(on_hub(name) or "", download)
+
+
+def check_there(name: str | Path) -> None:
+    """Raise if there is neither such a folder, nor could it be on the hub; nothing is asked of the network."""
+    if not Path(name).expanduser().exists() and on_hub(name) is None:
+        missing = no_such_folder(name)
+        if _ON_HUB.fullmatch(str(name)) and not str(name).startswith("runs/"):
+            raise CheckpointError(f"{missing} (or from the Hugging Face hub: {HUB}{name})")
+        raise missing
+
+
+def on_hub(name: str | Path) -> str | None:
+    """OWNER/NAME of a model of the Hugging Face hub; None for what can only be meant as a folder.
+
+    A name that begins with ``hf:`` is one for sure. Without that a path is never one, nor is a text that may be a
+    mistyped path: where there is a folder OWNER, or OWNER is "runs".
+    """
+    text = name if isinstance(name, str) else name.as_posix()
+    marked, repository = text.startswith(HUB), text.removeprefix(HUB)
+    if not _ON_HUB.fullmatch(repository):
+        return None
+    owner = repository.partition("/")[0]
+    is_name = isinstance(name, str) and owner != "runs" and not Path(owner).exists()
+    return repository if marked or is_name else None
+
+
+def _download(name: str, options: Mapping[str, Any]) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(name, **options))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as failure:
+        raise CheckpointError(f"{name} is no folder here, and can't be had from the hub: {failure}") from failure
+
+
+def _choose_device(device: str | torch.device | None) -> torch.device:
+    if device is not None:
+        return torch.device(device)
+    return torch.accelerator.current_accelerator() or torch.device("cpu")
