@@ -17,9 +17,8 @@ from torch import Tensor
 
 from benchmarks.side_by_side import Result, arguments, report
 from sqvae.codec import Adaptive, CompressedFile, CompressedWriter, Expectation, Learned
-from sqvae.modalities import prepare
 from sqvae.paper import ARTEFACTS, SCALES, plan
-from sqvae.runs import Generator, load_generator
+from sqvae.runs import Generator, load_generator, prepare
 from sqvae.sweeps import Planned
 
 DIGITS = 1000

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.side_by_side import Result, arguments, milliseconds, report
-from sqvae.modalities import load_tokenizer
+from sqvae.modalities.images.tokenizer import load_tokenizer
 
 LIMIT = 0.5
 """Seconds that an answer may take."""

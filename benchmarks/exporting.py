@@ -21,9 +21,10 @@ from torch.nn.functional import interpolate
 from benchmarks.side_by_side import Result, arguments, at_least, median_seconds, report
 from sqvae.config import override
 from sqvae.export.description import described
+from sqvae.export.exportable import encoder_and_decoder
 from sqvae.export.exporting import FORMATS, traced
-from sqvae.export.halves import halves_of
-from sqvae.modalities import Tokenizer, new_model
+from sqvae.modalities.images.data import new_model
+from sqvae.modalities.images.tokenizer import ImageTokenizer
 from sqvae.recipes import RECIPES
 
 NETWORKS = {"mnist": (1, 28), "cifar10": (3, 32), "celeba": (3, 64)}
@@ -52,7 +53,7 @@ def smooth_pictures(number: int, channels: int, side: int) -> Tensor:  # -> (num
     return interpolate(torch.rand(number, channels, side // 4, side // 4), size=side, mode="bilinear").contiguous()
 
 
-def tokenizer_of(recipe: str) -> Tokenizer:
+def tokenizer_of(recipe: str) -> ImageTokenizer:
     """A model with statistics of batches behind it, and with encodings of pictures for its codes."""
     channels, side = NETWORKS[recipe]
     experiment = override(RECIPES[recipe](), [f"data.size={side}", f"data.channels={channels}"])
@@ -64,7 +65,7 @@ def tokenizer_of(recipe: str) -> Tokenizer:
         rows = model.eval().encodings(pictures).flatten(0, -2)
         codebook = model.quantizer.get_parameter("codebook")
         codebook.copy_(rows[torch.randperm(len(rows))[: len(codebook)]])
-    return Tokenizer(model, experiment, "")
+    return ImageTokenizer(model, experiment, "")
 
 
 def session_of(path: Path) -> Any:
@@ -78,7 +79,7 @@ def session_of(path: Path) -> Any:
 def of_encoding(recipe: str, sizes: Sizes) -> Iterator[Result]:
     tokenizer = tokenizer_of(recipe)
     channels, side = NETWORKS[recipe]
-    halves = halves_of(tokenizer)
+    halves = encoder_and_decoder(tokenizer)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "encoder.onnx"
         FORMATS["onnx"].save(halves[0], traced(halves[0]), path, described(tokenizer, halves))

@@ -11,7 +11,7 @@ from benchmarks.side_by_side import Result, arguments, at_least, at_most, median
 from sqvae.config import override
 from sqvae.data.speech import FEATURES, LogMel, count_speech, folder_of_speech, read_audio, stream_speech, write_audio
 from sqvae.metrics import abx, read_items
-from sqvae.modalities import SpeechTokenizer, untrained_speech_tokenizer
+from sqvae.modalities.speech.tokenizer import SpeechTokenizer, untrained_speech_tokenizer
 from sqvae.recipes import RECIPES
 
 

@@ -22,9 +22,10 @@ from benchmarks.side_by_side import Result, Step, arguments, at_least, at_most, 
 from sqvae.cli.console import TrainingBar
 from sqvae.config import Experiment, override
 from sqvae.data import PictureSets
-from sqvae.modalities import Tokenizer, medium_of, new_model
-from sqvae.modalities.images.data import prepare_pictures
+from sqvae.modalities.images.data import new_model, prepare_pictures
 from sqvae.modalities.images.evaluation import PictureTask
+from sqvae.modalities.images.media import medium_of
+from sqvae.modalities.images.tokenizer import ImageTokenizer
 from sqvae.models import LatentModel
 from sqvae.recipes import RECIPES
 from sqvae.training import Annealing, JsonLines, Order, Position, RunFolder, TensorBoard, Training, Validation, Watcher
@@ -212,7 +213,7 @@ class _Started(Watcher):
 
 def of_encoding(experiment: Experiment, data: PictureSets, sizes: Sizes) -> list[Result]:
     """The tokenizer against the bare encoder and the nearest code, on the same pictures."""
-    tokenizer = Tokenizer(new_model(experiment).eval(), experiment, "")
+    tokenizer = ImageTokenizer(new_model(experiment).eval(), experiment, "")
     bare = new_model(experiment).to(memory_format=torch.contiguous_format).eval()  # type: ignore[call-overload]
     codebook = bare.quantizer.get_parameter("codebook")
     pictures = data.test.take(range(sizes.encode_batch))

@@ -27,7 +27,8 @@ from sqvae.config import DataSettings, Experiment, NetworkSettings, QuantizerSet
 from sqvae.data import Preprocessing, load, stream
 from sqvae.data.speech import FEATURES, stream_speech
 from sqvae.files import UncheckedWarning
-from sqvae.modalities import Tokenizer, load_tokenizer, new_model
+from sqvae.modalities.images.data import new_model
+from sqvae.modalities.images.tokenizer import ImageTokenizer, load_tokenizer
 from sqvae.tokenizers import pretrained
 
 MARK = "f" * 32
@@ -132,7 +133,7 @@ def _model(folder: Path) -> Path:
         network=NetworkSettings(widths=(4, 8), blocks=1),
         quantizer=QuantizerSettings(codebook_size=16, dim=8),
     )
-    Tokenizer(new_model(experiment).eval(), experiment, "none").save_pretrained(folder / "model")
+    ImageTokenizer(new_model(experiment).eval(), experiment, "none").save_pretrained(folder / "model")
     return folder / "model"
 
 

@@ -7,7 +7,9 @@ from torch import Tensor
 
 from runs import tiny
 from sqvae.config import DataSettings, Experiment, LikelihoodSettings, SpeechSettings
-from sqvae.modalities import SpeechTokenizer, Tokenizer, new_model, untrained_speech_tokenizer
+from sqvae.modalities.images.data import new_model
+from sqvae.modalities.images.tokenizer import ImageTokenizer
+from sqvae.modalities.speech.tokenizer import SpeechTokenizer, untrained_speech_tokenizer
 
 CODES = 16
 SHAPE = {"pictures": (3, 8, 16), "levels": (1, 8, 8), "labels": (1, 8, 12)}
@@ -25,11 +27,11 @@ def picture_experiment(kind: str) -> Experiment:
     return replace(base, data=data, likelihood=LikelihoodSettings(name="categorical"))
 
 
-def picture_tokenizer(kind: str) -> Tokenizer:
+def picture_tokenizer(kind: str) -> ImageTokenizer:
     """With codes that are encodings of random examples, so that several are used."""
     torch.manual_seed(0)
     experiment = picture_experiment(kind)
-    tokenizer = Tokenizer(new_model(experiment).eval(), experiment, "none")
+    tokenizer = ImageTokenizer(new_model(experiment).eval(), experiment, "none")
     with torch.no_grad():
         examples = torch.stack([example(kind, seed) for seed in range(8)])
         z = tokenizer.encodings(examples).flatten(0, 2)

@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from runs import tiny, weights_of, write_pictures
-from sqvae.modalities import load
 from sqvae.runs import resume, train
+from sqvae.tokenizers import load
 from sqvae.training import Checkpoint, CheckpointError, RunFolder, fingerprint, read_checkpoint, write_checkpoint
 
 

@@ -8,10 +8,10 @@ import torch
 
 from sqvae.config import ConfigurationError, Experiment, QuantizerSettings, from_json, override, to_json, with_profile
 from sqvae.config.profiles import PROFILES
-from sqvae.modalities import new_model
+from sqvae.modalities.images.assembly import build_model
+from sqvae.modalities.images.data import new_model
 from sqvae.quantizers import QUANTIZERS
 from sqvae.recipes import RECIPES
-from sqvae.tokenizers import build_model
 from sqvae.tokenizers.assembly import build_quantizer
 from sqvae.training import Plan
 

@@ -12,8 +12,8 @@ from real_data import folder_of, photographs, tiles
 from sqvae.cli import main
 from sqvae.data import Preprocessing, TakenAs, load, recognise
 from sqvae.data.sources import opened
-from sqvae.modalities import load as load_tokenizer
 from sqvae.recipes import suitable
+from sqvae.tokenizers import load as load_tokenizer
 from test_labels import SMALL
 
 LABELS = Preprocessing(labels=True)

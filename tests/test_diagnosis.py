@@ -10,10 +10,9 @@ import torch
 from runs import said, tiny, with_quantizer, write_pictures
 from sqvae.cli import main
 from sqvae.metrics import SquaredErrors
-from sqvae.modalities import diagnose
-from sqvae.modalities.observation import mixture_gap
 from sqvae.quantizers import QUANTIZERS, GaussianQuantizer
-from sqvae.runs import train
+from sqvae.runs import diagnose, train
+from sqvae.runs.observation import mixture_gap
 from sqvae.training import RunFolder, read_records
 from test_exact_resume import quiet
 

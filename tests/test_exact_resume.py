@@ -178,7 +178,7 @@ def test_schedule_and_best_survive_an_interruption(source, tmp_path):
 def test_a_kill_between_two_renames_of_the_best_is_made_good(source, tmp_path, uninterrupted):
     import shutil
 
-    from sqvae.modalities import load
+    from sqvae.tokenizers import load
 
     out = shutil.copytree(uninterrupted, tmp_path / "run")
     (out / "best").rename(out / "best.old")

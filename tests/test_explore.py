@@ -28,11 +28,14 @@ from sqvae.data.speech import FEATURES
 from sqvae.explore import explorer_of, free_socket
 from sqvae.explore.codebook import use_in_words
 from sqvae.explore.drawings import code_map, picture
-from sqvae.explore.kinds import Example
 from sqvae.explore.looking import Looking
 from sqvae.explore.session import Session
-from sqvae.explore.uploads import LONGEST, RefusedError, picture_from, sound_from
-from sqvae.modalities import Tokenizer, new_model, see
+from sqvae.modalities.exploring import Example, RefusedError
+from sqvae.modalities.images.data import new_model
+from sqvae.modalities.images.tokenizer import ImageTokenizer
+from sqvae.modalities.images.uploads import picture_from
+from sqvae.modalities.images.views import see
+from sqvae.modalities.speech.uploads import LONGEST, sound_from
 from sqvae.runs import train
 
 GREY = Preprocessing(size=8, channels=1)
@@ -575,7 +578,7 @@ def test_use_is_counted_where_none_is_recorded(tmp_path):
 def test_a_model_of_one_code_has_nothing_to_offer():
     experiment = picture_tokenizer("pictures").experiment
     single = replace(experiment, quantizer=replace(experiment.quantizer, codebook_size=1))
-    session = Session(explorer_of("nowhere", Tokenizer(new_model(single).eval(), single, "")))
+    session = Session(explorer_of("nowhere", ImageTokenizer(new_model(single).eval(), single, "")))
     session.show(Example(example("pictures"), "mine"))
     session.select(0)
     assert session.explorer.nearest(0, 8) == []

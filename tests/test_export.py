@@ -22,9 +22,11 @@ from sqvae.cli import main
 from sqvae.config import LikelihoodSettings
 from sqvae.export import ExportError, export
 from sqvae.export.agreement import DisagreementError, agreement
+from sqvae.export.exportable import encoder_and_decoder
 from sqvae.export.exporting import FORMATS, traced
-from sqvae.export.halves import halves_of
-from sqvae.modalities import Tokenizer, load, new_model
+from sqvae.modalities.images.data import new_model
+from sqvae.modalities.images.tokenizer import ImageTokenizer
+from sqvae.tokenizers import load
 from test_detection import face, image, voc_palette
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "onnx_tokens.py"
@@ -34,11 +36,11 @@ onnx = pytest.importorskip("onnx", reason="onnx, which is exported to, is not in
 pytest.importorskip("onnxscript", reason="onnxscript, which exports, is not installed")
 
 
-def built(kind: str, quantizer: str, likelihood: str | None = None) -> Tokenizer:
+def built(kind: str, quantizer: str, likelihood: str | None = None) -> ImageTokenizer:
     """An untrained model whose codes are encodings of its examples, so that several are used."""
     experiment = with_quantizer(picture_experiment(kind), quantizer)
     experiment = replace(experiment, likelihood=LikelihoodSettings(name=likelihood))
-    tokenizer = Tokenizer(new_model(experiment).eval(), experiment, "mark")
+    tokenizer = ImageTokenizer(new_model(experiment).eval(), experiment, "mark")
     with torch.no_grad():
         z = tokenizer.encodings(torch.stack([example(kind, seed) for seed in range(8)])).flatten(0, 2)
         tokenizer.model.quantizer.get_parameter("codebook").copy_(z[torch.randperm(len(z))[:CODES]])
@@ -232,7 +234,7 @@ def test_grey_levels_as_programs_of_torch(tmp_path):
 
 @pytest.mark.parametrize("quantizer", ["gaussian-2", "gaussian-4", "vq-ema"])
 def test_quantizers_of_every_sort(quantizer, tmp_path):
-    encoder, _ = halves_of(built("pictures", quantizer))
+    encoder, _ = encoder_and_decoder(built("pictures", quantizer))
     FORMATS["torch"].save(encoder, traced(encoder), tmp_path / "encoder.pt2", {})
     found = agreement(encoder, FORMATS["torch"].open(tmp_path / "encoder.pt2"))
     assert (found.outputs, found.ties) == (130, 0)
@@ -247,7 +249,7 @@ def untraced(monkeypatch, **changes):
 
 class TestComparison:
     def test_a_code_that_is_another_is_found(self):
-        encoder, _ = halves_of(picture_tokenizer("pictures"))
+        encoder, _ = encoder_and_decoder(picture_tokenizer("pictures"))
 
         def wrong(pictures):
             codes = encoder.library(pictures).clone()
@@ -262,7 +264,7 @@ class TestComparison:
         with torch.no_grad():  # two codes so near to each other that nothing tells them apart
             codebook = tokenizer.model.quantizer.get_parameter("codebook")
             codebook[1] = codebook[0] + 1e-7 * codebook[0].norm()
-        encoder, _ = halves_of(tokenizer)
+        encoder, _ = encoder_and_decoder(tokenizer)
         # Encodings next to these two codes, whatever the pictures.
         x = encoder.examples[0][0]
         encoder.module.encodings = lambda x: (codebook[0].detach().expand(len(x), 2, 4, -1), None)
@@ -271,7 +273,7 @@ class TestComparison:
         assert not encoder.module.on_border(x, zeros, zeros + 2).any()
 
     def test_a_value_that_is_another_or_none_is_found(self):
-        _, decoder = halves_of(picture_tokenizer("pictures"))
+        _, decoder = encoder_and_decoder(picture_tokenizer("pictures"))
         assert agreement(decoder, lambda codes: decoder.library(codes) + 5e-5).error == pytest.approx(5e-5, rel=1e-2)
         for change in (2e-4, torch.nan):
             with pytest.raises(DisagreementError, match="the exported decoder disagrees"):
@@ -290,7 +292,7 @@ class TestComparison:
 class TestRefusals:
     def test_a_continuous_latent(self, tmp_path, capsys):
         experiment = with_quantizer(picture_experiment("pictures"), "gaussian-latent")
-        Tokenizer(new_model(experiment).eval(), experiment, "").save_pretrained(tmp_path / "vae")
+        ImageTokenizer(new_model(experiment).eval(), experiment, "").save_pretrained(tmp_path / "vae")
         assert main(["export", str(tmp_path / "vae"), "--onnx", "-o", str(tmp_path / "out")]) == 1
         assert "has a continuous latent (gaussian-latent), and no codes" in said(capsys)
         assert not (tmp_path / "out").exists()

@@ -8,7 +8,7 @@ import sqvae
 def test_a_former_name_is_found_with_a_warning_that_says_the_new_one():
     from sqvae import experiment
 
-    with pytest.warns(DeprecationWarning, match=r"sqvae\.modalities\.load"):
+    with pytest.warns(DeprecationWarning, match=r"sqvae\.tokenizers\.load"):
         assert experiment.load is sqvae.load
     with pytest.warns(DeprecationWarning, match=r"sqvae\.config\.Experiment"):
         assert experiment.Experiment is sqvae.Experiment

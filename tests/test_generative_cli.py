@@ -16,8 +16,8 @@ from PIL import Image
 from runs import said, weights_of
 from sqvae.analysis import SETS, Makers
 from sqvae.cli import main
-from sqvae.modalities import load, prepare
-from sqvae.runs import load_generator
+from sqvae.runs import load_generator, prepare
+from sqvae.tokenizers import load
 
 SMALL = [
     *("--set", "network.widths=4,8", "--set", "network.mix=false", "--set", "network.blocks=1"),

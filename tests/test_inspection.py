@@ -18,13 +18,16 @@ from sqvae.analysis import code_distances
 from sqvae.cli import main
 from sqvae.data import load as load_data
 from sqvae.distributions import perplexity
-from sqvae.modalities import Tokenizer, code_atlas, load, map_size, new_model, quantized_pictures
+from sqvae.modalities.images.codebook import code_atlas, map_size, quantized_pictures
+from sqvae.modalities.images.data import new_model
 from sqvae.modalities.images.evaluation import evaluate
+from sqvae.modalities.images.tokenizer import ImageTokenizer
 from sqvae.quantizers import QUANTIZERS
 from sqvae.reports import save_atlas, save_curves, save_distances, save_use
 from sqvae.reports.clustering import near_order
 from sqvae.reports.codebook import most_used
 from sqvae.runs import train
+from sqvae.tokenizers import load
 from sqvae.training import read_records
 
 SHAPES = {"grey": (1, 8, 8), "colour": (3, 8, 16), "tall": (1, 16, 8), "one position": (3, 4, 4)}
@@ -52,10 +55,10 @@ def experiment_on(source: Path, shape: tuple[int, int, int] = (3, 8, 16), name: 
     )
 
 
-def untrained(source: Path, shape: tuple[int, int, int], name: str = "gaussian-1", codes: int = 16) -> Tokenizer:
+def untrained(source: Path, shape: tuple[int, int, int], name: str = "gaussian-1", codes: int = 16) -> ImageTokenizer:
     """A model whose codes are encodings of its pictures, so that several are used without any training."""
     experiment = experiment_on(source, shape, name, codes)
-    tokenizer = Tokenizer(new_model(experiment).eval(), experiment, "none")
+    tokenizer = ImageTokenizer(new_model(experiment).eval(), experiment, "none")
     x = load_data(source, tokenizer.preprocessing).train.take(slice(None)).float() / 255
     with torch.no_grad():
         z = tokenizer.model.encoder(x)

@@ -18,11 +18,12 @@ from sqvae.config import DataSettings, override
 from sqvae.data import Preprocessing, UnreadablePictureError, load, recognise, stream
 from sqvae.likelihoods import CategoricalLikelihood, VonMisesFisherLikelihood, one_hot_directions
 from sqvae.metrics import Confusion, Levels
-from sqvae.modalities import UNKNOWN, medium_of, new_model, prepare
-from sqvae.modalities import load as load_tokenizer
 from sqvae.modalities.images.class_colours import class_colours, to_lab
-from sqvae.modalities.images.media import LabelMedium
+from sqvae.modalities.images.data import new_model
+from sqvae.modalities.images.media import UNKNOWN, LabelMedium, medium_of
 from sqvae.recipes import RECIPES, suitable
+from sqvae.runs import prepare
+from sqvae.tokenizers import load as load_tokenizer
 
 LABELS = Preprocessing(labels=True)
 

@@ -188,8 +188,8 @@ class TestSaidBeforehand:
 
 
 def test_the_default_run_on_a_few_pictures_is_some_thousand_steps_at_most():
-    from sqvae.modalities import with_passes
     from sqvae.recipes import OWN_DATA, RECIPES
+    from sqvae.runs import with_passes
 
     for name in OWN_DATA:
         experiment = RECIPES[name]()

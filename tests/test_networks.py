@@ -9,12 +9,12 @@ import torch
 from runs import tiny, write_pictures
 from sqvae.config import Experiment, NetworkSettings, QuantizerSettings
 from sqvae.data import load as load_data
-from sqvae.modalities import load
+from sqvae.modalities.images.assembly import build_model
 from sqvae.modalities.images.evaluation import evaluate
 from sqvae.networks import BatchNorm2d, conv_decoder, conv_encoder, from_vector, to_vector, without_batch_norm
 from sqvae.networks.convolutional import ResBlock
 from sqvae.runs import train
-from sqvae.tokenizers import build_model
+from sqvae.tokenizers import load
 
 
 def vector_model(dim=12, **network):

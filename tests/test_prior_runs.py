@@ -11,8 +11,8 @@ from safetensors.torch import load_file
 from runs import tiny, weights_of, write_pictures
 from sqvae.analysis import SETS, Makers, frechet_distances, made_by, neighbours, sets_of
 from sqvae.config import ConfigurationError, PriorExperiment, PriorSettings, override
-from sqvae.modalities import load, prepare
-from sqvae.runs import load_generator, prepare_prior, resume, train
+from sqvae.runs import load_generator, prepare, prepare_prior, resume, train
+from sqvae.tokenizers import load
 from sqvae.training import CheckpointError, Plan, RunFolder, TrainingStoppedError, Watcher, read_records
 
 

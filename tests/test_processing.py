@@ -19,7 +19,7 @@ from sqvae.cli import main
 from sqvae.cli.wording import as_typed
 from sqvae.data import ImageProcessor, Preprocessing, UnreadablePictureError
 from sqvae.data.speech import FEATURES, SpeechProcessor, UnreadableRecordingError, read_audio, write_audio
-from sqvae.modalities import see_speech
+from sqvae.modalities.speech.views import see_speech
 from test_detection import face, image, voc_palette
 
 TURNED = 6  # by EXIF, a quarter
@@ -343,7 +343,7 @@ class TestRecordings:
             TypeError, match=r"got a SpeechTokenizer. Recordings are encoded by sqvae.encode_speech_to_fil"
         ):
             sqvae.encode_to_file(speech, files, out)
-        with pytest.raises(TypeError, match=r"got a Tokenizer. Pictures and label maps are encoded by sqvae.encode_to"):
+        with pytest.raises(TypeError, match=r"got a ImageTokenizer.*sqvae.encode_to_file"):
             sqvae.encode_speech_to_file(picture_tokenizer("pictures"), files, out)
 
     def test_silence_is_black(self, speech):

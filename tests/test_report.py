@@ -219,7 +219,7 @@ class TestKinds:
 
     def test_the_codes_on_the_page_are_those_of_the_model(self, pictures, tmp_path):
         from sqvae.data import load as load_data
-        from sqvae.modalities import load
+        from sqvae.tokenizers import load
 
         assert main(["report", str(pictures), "-o", str(tmp_path / "report.html"), "--examples", "1"]) == 0
         tokenizer = load(pictures)

@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from sqvae.metrics.meanings import BATCHES, CODES, MEAN_PROBABILITIES, NEGATIVE_BITS, NEGATIVE_BITS_OF_FRAMES, meanings
-from sqvae.modalities import UNKNOWN
-from sqvae.modalities.images.media import LabelMedium, PictureMedium
+from sqvae.modalities.images.media import UNKNOWN, LabelMedium, PictureMedium
 from sqvae.reports import Caption, Picture, save_curves, save_pairs, save_rates, save_rows
 from sqvae.reports.axes import LEAST_SPAN, fitting
 from sqvae.reports.charts import Level, line_chart, time_axis

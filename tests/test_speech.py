@@ -17,11 +17,13 @@ from sqvae.cli import main
 from sqvae.codec import CodeFileError, UnitFile, UnitWriter
 from sqvae.config import ConfigurationError, Experiment, override
 from sqvae.data.speech import FEATURES, load_speech, read_audio
-from sqvae.modalities import SpeechTokenizer, Tokenizer, load, load_tokenizer
+from sqvae.modalities.images.tokenizer import ImageTokenizer, load_tokenizer
 from sqvae.modalities.speech import tokenizer as speech_tokenizer
 from sqvae.modalities.speech.data import prepare_speech
+from sqvae.modalities.speech.tokenizer import SpeechTokenizer
 from sqvae.paper import ARTEFACTS, SCALES, Results
 from sqvae.recipes import RECIPES
+from sqvae.tokenizers import load
 from sqvae.training import CheckpointError, read_records
 
 SMALL = [
@@ -407,7 +409,7 @@ class TestUse:
         again = SpeechTokenizer.from_pretrained(tmp_path / "kept")
         assert again.fingerprint == load(run).fingerprint
         assert again.speakers == ("alto", "bass", "soprano", "tenor")
-        assert not isinstance(again, Tokenizer)
+        assert not isinstance(again, ImageTokenizer)
 
     def test_a_run_in_words_and_plots(self, run, tmp_path, capsys):
         assert main(["inspect", str(run), "-o", str(tmp_path / "plots")]) == 0

@@ -356,7 +356,7 @@ def test_a_continuous_latent_has_no_codes(tmp_path, folder):
 class TestHub:
     def test_saved_and_loaded(self, tokenizer, tmp_path):
         tokenizer.save_pretrained(tmp_path / "model")
-        again = sqvae.Tokenizer.from_pretrained(tmp_path / "model")
+        again = sqvae.ImageTokenizer.from_pretrained(tmp_path / "model")
         assert again.fingerprint == tokenizer.fingerprint
         pictures = torch.rand(2, 3, 8, 8)
         assert again.encode(pictures).equal(tokenizer.encode(pictures))
@@ -364,7 +364,7 @@ class TestHub:
     def test_loaded_from_a_hub(self, tokenizer, tmp_path):
         """A hub of our own on this machine, asked by the real client, which reads the address when it is imported."""
         tokenizer.save_pretrained(tmp_path / "model")
-        code = "import sqvae; print(sqvae.Tokenizer.from_pretrained('someone/digits').fingerprint)"
+        code = "import sqvae; print(sqvae.ImageTokenizer.from_pretrained('someone/digits').fingerprint)"
         with local_hub(tmp_path / "model") as address:
             environment = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "cache")}
             done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
@@ -400,7 +400,7 @@ class TestHub:
             ("~/digits", ""),
             ("hf:digits", ""),
         ):
-            for load in (sqvae.load, sqvae.Tokenizer.from_pretrained):
+            for load in (sqvae.load, sqvae.ImageTokenizer.from_pretrained):
                 with pytest.raises(CheckpointError) as failure:
                     load(name)
                 assert str(failure.value).startswith(f"there is no folder {name}")

@@ -315,8 +315,8 @@ class TestTrouble:
         assert any("the codebook has collapsed" in message for message in heard.warnings)
 
     def test_dying_codes_are_noticed(self):
-        from sqvae.modalities import Evaluation
-        from sqvae.modalities.observation import CodeWatch
+        from sqvae.runs import Evaluation
+        from sqvae.runs.observation import CodeWatch
 
         watch = CodeWatch("data")
 
@@ -334,8 +334,8 @@ class TestTrouble:
 
     def test_what_is_advised_can_be_set(self):
         from sqvae.config import QuantizerSettings
-        from sqvae.modalities import Evaluation
-        from sqvae.modalities.observation import CodeWatch
+        from sqvae.runs import Evaluation
+        from sqvae.runs.observation import CodeWatch
 
         for name, has in (("gaussian-1", True), ("gaussian-fixed", True), ("vmf", False), ("vq-ema", False)):
             watch = CodeWatch("data", name)
@@ -417,7 +417,7 @@ class TestMeasures:
     def test_mirrored_pictures_are_every_second_one_and_the_same_again_for_the_same_seed(self, source):
         from sqvae.config import override
         from sqvae.data import load
-        from sqvae.modalities import prepare
+        from sqvae.runs import prepare
 
         plain = load(source).train
         experiment = override(tiny(source), ["data.flip=true"])
@@ -454,8 +454,10 @@ class TestMeasures:
 
     def test_statistics_are_per_position(self, source):
         from sqvae.data import load
-        from sqvae.modalities import medium_of, new_model, prepare
+        from sqvae.modalities.images.data import new_model
         from sqvae.modalities.images.evaluation import PictureTask
+        from sqvae.modalities.images.media import medium_of
+        from sqvae.runs import prepare
 
         experiment = prepare(tiny(source), announce=quiet).experiment
         model, pictures = new_model(experiment), load(source).train

@@ -10,20 +10,12 @@ from kinds import CODES, SHAPE, example, picture_tokenizer, speech_tokenizer
 from runs import tiny, write_pictures
 from sqvae.analysis import code_colours, code_positions, nearest_codes, neighbour_table, training_views
 from sqvae.config import PriorExperiment, PriorSettings
-from sqvae.modalities import (
-    code_atlas,
-    drawn_alone,
-    drawn_at,
-    load,
-    prepare,
-    see,
-    see_codes,
-    see_speech,
-    see_units,
-    spoken_alone,
-)
+from sqvae.modalities.images.codebook import code_atlas
+from sqvae.modalities.images.views import drawn_alone, drawn_at, see, see_codes
+from sqvae.modalities.speech.views import see_speech, see_units, spoken_alone
 from sqvae.modalities.views import use_of
-from sqvae.runs import Generator, train
+from sqvae.runs import Generator, prepare, train
+from sqvae.tokenizers import load
 from sqvae.training import RunFolder, read_records
 
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
         half_circle_directions,
         one_hot_directions,
     )
-    from sqvae.modalities import SpeechTokenizer, Tokenizer, load
+    from sqvae.modalities.images.tokenizer import ImageTokenizer
+    from sqvae.modalities.speech.tokenizer import SpeechTokenizer
     from sqvae.models import SQVAE, VAE, Bound, Objective
     from sqvae.quantizers import (
         QUANTIZERS,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         VonMisesFisherQuantizer,
         faults_of,
     )
+    from sqvae.tokenizers import Tokenizer, load
     from sqvae.training import Annealing
 
 __version__ = "0.1.0.dev0"
@@ -71,7 +73,9 @@ _HOMES = {
     "sqvae.data": ("ImageProcessor",),
     "sqvae.data.speech": ("SpeechProcessor",),
     "sqvae.config": ("Experiment",),
-    "sqvae.modalities": ("SpeechTokenizer", "Tokenizer", "load"),
+    "sqvae.modalities.images.tokenizer": ("ImageTokenizer",),
+    "sqvae.modalities.speech.tokenizer": ("SpeechTokenizer",),
+    "sqvae.tokenizers": ("Tokenizer", "load"),
     "sqvae.codec": ("CodeFile", "UnitFile", "decode_file", "encode_speech_to_file", "encode_to_file"),
 }
 
@@ -91,6 +95,7 @@ __all__ = [
     "GaussianLikelihood",
     "GaussianQuantizer",
     "ImageProcessor",
+    "ImageTokenizer",
     "Likelihood",
     "Objective",
     "Quantized",

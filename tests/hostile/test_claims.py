@@ -6,7 +6,7 @@ import resource
 import pytest
 
 from kinds import picture_tokenizer, speech_tokenizer
-from sqvae.modalities import load
+from sqvae.tokenizers import load
 from sqvae.training import CheckpointError
 
 HUGE = 10**9

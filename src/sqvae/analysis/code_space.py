@@ -3,20 +3,20 @@
 import torch
 from torch import Tensor
 
-from sqvae.tokenizers import Pretrained
+from sqvae.tokenizers import Tokenizer
 
 _LIGHTNESS, _LIGHTNESS_SPAN, _CHROMA = 0.56, 0.06, 0.14
 """Of the codes' colours, in the space OKLab: dark enough to be seen on white, and no two regions alike."""
 
 
-def code_positions(tokenizer: Pretrained) -> Tensor:  # -> (K, 2), in [0, 1]
+def code_positions(tokenizer: Tokenizer) -> Tensor:  # -> (K, 2), in [0, 1]
     """A map of the codes in two dimensions, in which they are spread most; both axes have the same scale."""
     places = _principal(tokenizer, 2)
     reach = places.abs().amax()
     return 0.5 + places / (2 * reach) if reach > 0 else torch.full_like(places, 0.5)
 
 
-def code_colours(tokenizer: Pretrained) -> Tensor:  # -> uint8 (K, 3)
+def code_colours(tokenizer: Tokenizer) -> Tensor:  # -> uint8 (K, 3)
     """A colour for each code: near codes have like colours, and all are dark enough to be seen on white."""
     places = _principal(tokenizer, 3)
     places = torch.tanh(places / places.std(0, correction=0).clamp_min(1e-12))
@@ -24,7 +24,7 @@ def code_colours(tokenizer: Pretrained) -> Tensor:  # -> uint8 (K, 3)
     return _from_oklab(torch.stack((lightness, _CHROMA * places[:, 0], _CHROMA * places[:, 1]), 1))
 
 
-def _principal(tokenizer: Pretrained, number: int) -> Tensor:  # -> (K, number), float32
+def _principal(tokenizer: Tokenizer, number: int) -> Tensor:  # -> (K, number), float32
     """The first principal components of the code vectors, 0 where there are fewer.
 
     The sign of each is chosen so that its largest value is positive, because that of a decomposition is anybody's.

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from sqvae.quantizers import Quantized
-from sqvae.tokenizers import Pretrained
+from sqvae.tokenizers import Tokenizer
 
 COMPARED = 1024
 """How many codes a matrix of distances has at most."""
@@ -35,7 +35,7 @@ class CodeDistances:
 
 @torch.no_grad()
 def code_distances(
-    tokenizer: Pretrained,
+    tokenizer: Tokenizer,
     *,
     counts: Tensor | None = None,
     quantized: Quantized | None = None,
@@ -70,7 +70,7 @@ def _distances(some: Tensor, others: Tensor, directions: bool) -> Tensor:  # (n,
     return torch.cdist(some - centre, others - centre)
 
 
-def _blur(tokenizer: Pretrained, quantized: Quantized | None) -> tuple[bool, float | None]:
+def _blur(tokenizer: Tokenizer, quantized: Quantized | None) -> tuple[bool, float | None]:
     """Whether the quantizer compares directions, and the distance that its noise has."""
     quantizer = tokenizer.model.quantizer
     if quantized is None:

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -13,19 +14,21 @@ from sqvae.analysis.manipulation import interpolated, neighbour_table
 from sqvae.config import check_name
 from sqvae.data import Pictures, Progress
 from sqvae.metrics import FeatureNetwork, FeatureStatistics, distance_name, frechet_distance, frechet_notes
-from sqvae.modalities import Tokenizer
 from sqvae.runs import Generator
 from sqvae.training import stream_seed
 
 TOGETHER = 64
 """Pictures that are made and looked at together."""
 
+if TYPE_CHECKING:
+    from sqvae.modalities.images.tokenizer import ImageTokenizer
+
 
 @dataclass(frozen=True)
 class Makers:
     """All that pictures are made from."""
 
-    tokenizer: Tokenizer
+    tokenizer: "ImageTokenizer"
     pictures: Pictures
     """Real ones, of which as many are made."""
     generator: Generator | None = None
@@ -72,7 +75,7 @@ def _interpolations(made: Makers) -> Iterator[Tensor]:
         yield _between(made.tokenizer, first, second, ratios[own])
 
 
-def _between(tokenizer: Tokenizer, first: Tensor, second: Tensor, ratios: Tensor) -> Tensor:
+def _between(tokenizer: "ImageTokenizer", first: Tensor, second: Tensor, ratios: Tensor) -> Tensor:
     if tokenizer.is_discrete:
         return interpolated(tokenizer, first, second, ratios)
     a, b = tokenizer.latents(first), tokenizer.latents(second)
@@ -140,7 +143,7 @@ OF_CONTINUOUS = ("reconstruction", "samples", "interpolation")
 """Those that a model without codes has, too."""
 
 
-def sets_of(tokenizer: Tokenizer) -> list[str]:
+def sets_of(tokenizer: "ImageTokenizer") -> list[str]:
     """Those that a model has."""
     if not tokenizer.is_discrete:
         return list(OF_CONTINUOUS)

@@ -3,9 +3,8 @@
 import torch
 from torch import Tensor
 
-from sqvae.modalities import Tokenizer
 from sqvae.quantizers.nearest import nearest
-from sqvae.tokenizers import Pretrained
+from sqvae.tokenizers import Tokenizer
 
 AT_ONCE = 2**22
 """Numbers in a matrix of distances, so that memory does not grow with the square of the codes."""
@@ -35,7 +34,7 @@ def neighbours(tokenizer: Tokenizer, codes: Tensor, k: int) -> Tensor:  # (batch
     return neighbour_table(tokenizer, k)[codes.long().to(tokenizer.device)]
 
 
-def nearest_codes(tokenizer: Pretrained, code: int, number: int) -> tuple[Tensor, Tensor]:  # -> (n,), (n,)
+def nearest_codes(tokenizer: Tokenizer, code: int, number: int) -> tuple[Tensor, Tensor]:  # -> (n,), (n,)
     """The codes nearest to one, the nearest first, and how far they are; fewer where there are no more."""
     with torch.inference_mode():
         vectors = tokenizer.code_vectors.double()

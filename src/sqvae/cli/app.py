@@ -207,7 +207,7 @@ def reconstruct(
     from sqvae.cli.pictures import PictureFolder
     from sqvae.cli.targets import check_apart
     from sqvae.data import count, stream
-    from sqvae.modalities import load_tokenizer
+    from sqvae.modalities.images.tokenizer import load_tokenizer
 
     if not overwrite:
         check_apart(inputs, out)
@@ -251,7 +251,7 @@ def encode(
     from sqvae.cli.targets import check_free
     from sqvae.cli.training import is_unfinished
     from sqvae.codec import CONVERSIONS, SAFETENSORS, UNIT_CONVERSIONS, check_ending, encode_to_file
-    from sqvae.modalities import load_tokenizer
+    from sqvae.modalities.images.tokenizer import load_tokenizer
     from sqvae.training import RunFolder
 
     of_speech = is_of_speech(run)
@@ -301,7 +301,7 @@ def decode(
     from sqvae.cli.pictures import PictureFolder
     from sqvae.cli.wording import UNCHECKED
     from sqvae.codec import CodeFile, decode_file
-    from sqvae.modalities import load_tokenizer
+    from sqvae.modalities.images.tokenizer import load_tokenizer
 
     if is_of_speech(run, speaker=speaker, audio=audio):
         from sqvae.cli.speech import decode_units

@@ -19,8 +19,9 @@ from sqvae.codec import (
     check_ending,
 )
 from sqvae.data import count, stream
-from sqvae.modalities import Tokenizer, kind_of, load_tokenizer
+from sqvae.modalities.images.tokenizer import ImageTokenizer, load_tokenizer
 from sqvae.runs import PLACE, load_generator
+from sqvae.tokenizers import kind_of
 
 COMPRESSED = ".sqz"
 """How the names of compressed files end."""
@@ -30,7 +31,7 @@ COMPRESSED = ".sqz"
 class Compressor:
     """A model, and what is expected of its codes."""
 
-    tokenizer: Tokenizer
+    tokenizer: ImageTokenizer
     expectation: Expectation
     shape: tuple[int, int] | None
     """Of a picture's codes, where the prior has seen no other."""

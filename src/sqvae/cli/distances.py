@@ -16,8 +16,8 @@ from sqvae.config import PriorExperiment, check_name
 from sqvae.data import Progress
 from sqvae.data.cache import cache_folder
 from sqvae.metrics import FEATURES, feature_network
-from sqvae.modalities import Prepared, load_tokenizer
-from sqvae.runs import is_run, load_generator, prepare_prior
+from sqvae.modalities.images.tokenizer import load_tokenizer
+from sqvae.runs import Prepared, is_run, load_generator, prepare_prior
 from sqvae.training import CheckpointError, RunFolder, read_json, write_json
 
 SPLIT = "test"

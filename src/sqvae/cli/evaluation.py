@@ -14,11 +14,10 @@ from sqvae.cli.rates import draw_rates, measure_rates
 from sqvae.data import Progress
 from sqvae.files import write_text
 from sqvae.metrics.meanings import meanings
-from sqvae.modalities import Evaluation, Prepared, diagnose, load, prepare
 from sqvae.reports import results_page, rows_of, save_pairs
 from sqvae.reports.drawing import reading_of
-from sqvae.runs import is_run, read_experiment
-from sqvae.tokenizers import Pretrained
+from sqvae.runs import Evaluation, Prepared, diagnose, is_run, prepare, read_experiment
+from sqvae.tokenizers import Tokenizer, load
 from sqvae.training import CheckpointError, RunFolder, read_json, read_records, write_json
 
 
@@ -51,7 +50,7 @@ def evaluate_run(
     Arguments:
         rates: measure what pictures cost as files, too.
     """
-    tokenizer: Pretrained = load(run)
+    tokenizer: Tokenizer = load(run)
     experiment = tokenizer.experiment
     source, prepared = data_of(run, tokenizer, source, progress, announce)
     batch_size = batch or experiment.training.batch_size
@@ -115,7 +114,7 @@ def _compressor(run: Path, announce: Callable[[str], None]) -> Compressor:
 
 
 def data_of(
-    run: Path, tokenizer: Pretrained, source: str | None, progress: Progress, announce: Callable[[str], None]
+    run: Path, tokenizer: Tokenizer, source: str | None, progress: Progress, announce: Callable[[str], None]
 ) -> tuple[str, Prepared]:
     """What a run was trained on, or other data as its model takes it; with its name."""
     experiment = tokenizer.experiment
@@ -203,7 +202,7 @@ def measured_rows(record: dict[str, Any], codebook_size: int) -> dict[str, str]:
     return rows
 
 
-def _setting(run: Path, tokenizer: Pretrained, source: str, split: str, prepared: Prepared) -> str:
+def _setting(run: Path, tokenizer: Tokenizer, source: str, split: str, prepared: Prepared) -> str:
     """On which data, after how much training, with which seed."""
     experiment = tokenizer.experiment
     validations = [r for r in read_records(RunFolder(run).log) if r["kind"] == "validation" and r["best"]]

@@ -38,7 +38,7 @@ def explore(
 
     from sqvae.cli import console
     from sqvae.explore import explorer_of, free_socket, serve
-    from sqvae.modalities import load
+    from sqvae.tokenizers import load
 
     def started(address: str) -> None:
         console.out.print(f"{run} is at {address} on this machine; Ctrl-C stops it", soft_wrap=True)

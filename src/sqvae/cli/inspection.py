@@ -13,20 +13,13 @@ from sqvae.cli.wording import as_typed
 from sqvae.config import Experiment
 from sqvae.data import Pictures, Progress
 from sqvae.data.speech import Utterances
-from sqvae.modalities import (
-    SpeechTokenizer,
-    Tokenizer,
-    code_atlas,
-    findings_of,
-    load,
-    map_size,
-    new_model,
-    quantized_pictures,
-    quantized_utterances,
-    recorded_use,
-    unit_spectra,
-    untrained_speech_tokenizer,
-)
+from sqvae.modalities.images.codebook import code_atlas, map_size, quantized_pictures
+from sqvae.modalities.images.data import new_model
+from sqvae.modalities.images.tokenizer import ImageTokenizer
+from sqvae.modalities.speech.codebook import quantized_utterances
+from sqvae.modalities.speech.tokenizer import SpeechTokenizer, untrained_speech_tokenizer
+from sqvae.modalities.speech.units import unit_spectra
+from sqvae.modalities.views import recorded_use
 from sqvae.quantizers import Quantized
 from sqvae.reports import (
     Section,
@@ -39,8 +32,8 @@ from sqvae.reports import (
     save_use,
     summarize,
 )
-from sqvae.runs import read_experiment
-from sqvae.tokenizers import Pretrained, taken_as_of
+from sqvae.runs import findings_of, read_experiment
+from sqvae.tokenizers import Tokenizer, load, taken_as_of
 from sqvae.training import CheckpointError, RunFolder, read_json, read_records
 
 
@@ -69,7 +62,7 @@ def inspect_run(run: Path, plots: Plots | None) -> list[Section]:
     experiment, config = read_experiment(folder)
     described = config["experiment"]
     kind = SPEECH if experiment.data.kind == "speech" else PICTURES
-    tokenizer: Pretrained = load(run) if saved else kind.untrained(experiment)
+    tokenizer: Tokenizer = load(run) if saved else kind.untrained(experiment)
     return summarize(
         folder,
         described,
@@ -91,7 +84,7 @@ def _steps(folder: RunFolder) -> int:
     return max((record["step"] for record in read_records(folder.log)), default=0)
 
 
-def _drawn(folder: RunFolder, kind: "Kind", tokenizer: Pretrained | None, plots: Plots) -> Iterator[str]:
+def _drawn(folder: RunFolder, kind: "Kind", tokenizer: Tokenizer | None, plots: Plots) -> Iterator[str]:
     """Draw what can be drawn, and say what was and what was not."""
     out = plots.out or folder.inspection
     try:
@@ -119,7 +112,7 @@ def _drawn(folder: RunFolder, kind: "Kind", tokenizer: Pretrained | None, plots:
         yield "annealing.png is left out: nothing has been recorded yet"
 
 
-def _codes_drawn(folder: RunFolder, kind: "Kind", tokenizer: Pretrained, plots: Plots, out: Path) -> Iterator[str]:
+def _codes_drawn(folder: RunFolder, kind: "Kind", tokenizer: Tokenizer, plots: Plots, out: Path) -> Iterator[str]:
     counts, where = recorded_use(folder)
     held_out, name, missing = _held_out(folder, tokenizer, plots)
     quantized = None
@@ -152,7 +145,7 @@ def _codes_drawn(folder: RunFolder, kind: "Kind", tokenizer: Pretrained, plots: 
 class Kind:
     """What differs between pictures and speech, where a run is looked at."""
 
-    untrained: Callable[[Experiment], Pretrained]
+    untrained: Callable[[Experiment], Tokenizer]
     about: Callable[[dict[str, Any], Any], tuple[str, ...]]
     quantized: Callable[[Any, Any], Quantized]
     """What the quantizer makes of some of the data."""
@@ -163,7 +156,7 @@ class Kind:
 
 
 def _draw_patches(
-    tokenizer: Tokenizer, pictures: Pictures, name: str, plots: Plots, out: Path
+    tokenizer: ImageTokenizer, pictures: Pictures, name: str, plots: Plots, out: Path
 ) -> tuple[Tensor, str, str]:
     atlas = code_atlas(tokenizer, pictures, codes=plots.codes, at_most=plots.pictures, progress=plots.progress)
     number = f"{atlas.pictures:,}" + (f" of {atlas.available:,}" if atlas.pictures < atlas.available else "")
@@ -203,7 +196,7 @@ def _about_speech(described: dict[str, Any], tokenizer: SpeechTokenizer) -> tupl
 
 
 PICTURES = Kind(
-    untrained=lambda experiment: Tokenizer(new_model(experiment), experiment, ""),
+    untrained=lambda experiment: ImageTokenizer(new_model(experiment), experiment, ""),
     about=lambda described, tokenizer: about_pictures(described, tokenizer.shape, map_size(tokenizer)),
     quantized=quantized_pictures,
     draw=_draw_patches,
@@ -218,7 +211,7 @@ SPEECH = Kind(
 )
 
 
-def _held_out(folder: RunFolder, tokenizer: Pretrained, plots: Plots) -> tuple[Any, str, str]:
+def _held_out(folder: RunFolder, tokenizer: Tokenizer, plots: Plots) -> tuple[Any, str, str]:
     """Validation data with the name of their set and of the weights in use; or none, and why."""
     try:
         source, prepared = data_of(folder.path, tokenizer, plots.source, plots.progress, plots.announce)

@@ -11,7 +11,7 @@ from sqvae.cli import console
 from sqvae.cli.left_out import LeftOut
 from sqvae.cli.targets import check_free
 from sqvae.data import stream
-from sqvae.modalities import Tokenizer, load_tokenizer
+from sqvae.modalities.images.tokenizer import ImageTokenizer, load_tokenizer
 from sqvae.reports import Caption, save_rows
 
 MOST = 64
@@ -67,7 +67,7 @@ def show_interpolation(run: Path, first: str, second: str, out: Path, steps: int
     console.out.print(f"{first}, {steps} pictures from it to {second}, and that one: {out}", soft_wrap=True)
 
 
-def _pictures(tokenizer: Tokenizer, inputs: Sequence[str], strict: bool) -> Tensor:  # -> (n, C, H, W)
+def _pictures(tokenizer: ImageTokenizer, inputs: Sequence[str], strict: bool) -> Tensor:  # -> (n, C, H, W)
     found: list[Tensor] = []
     with LeftOut(tokenizer.medium.noun) as left_out:
         for _, pictures in stream(
@@ -84,7 +84,7 @@ def _pictures(tokenizer: Tokenizer, inputs: Sequence[str], strict: bool) -> Tens
     return pictures[:MOST]
 
 
-def _input(tokenizer: Tokenizer, pictures: Tensor) -> Tensor:
+def _input(tokenizer: ImageTokenizer, pictures: Tensor) -> Tensor:
     return tokenizer.medium.model_input(pictures, tokenizer.device)
 
 

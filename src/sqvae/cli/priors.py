@@ -21,7 +21,7 @@ from sqvae.cli.training import is_unfinished, trained, with_threads
 from sqvae.config import PriorExperiment, override
 from sqvae.data import Progress
 from sqvae.data.decoding import is_picture_name
-from sqvae.modalities import Tokenizer, load_tokenizer
+from sqvae.modalities.images.tokenizer import ImageTokenizer, load_tokenizer
 from sqvae.reports import Caption, save_rows
 from sqvae.runs import PLACE, Generator, is_run, load_generator, prepare_prior, read_prior
 from sqvae.tokenizers import check_there
@@ -151,7 +151,7 @@ class Choices:
         """Of the samples, where each has a file of its own."""
         return [f"sample-{index:05d}" for index in range(self.number)]
 
-    def normal(self, tokenizer: Tokenizer) -> Tensor:  # -> (number, dim, ...)
+    def normal(self, tokenizer: ImageTokenizer) -> Tensor:  # -> (number, dim, ...)
         """Latents of a model without codes, whose prior is the normal distribution."""
         shape = tokenizer.latents(torch.zeros(1, *tokenizer.shape)).shape[1:]
         random = torch.Generator().manual_seed(self.seed)

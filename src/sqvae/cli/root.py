@@ -116,7 +116,7 @@ def warnings_in_words() -> Iterator[None]:
 def is_of_speech(run: Path, *, speaker: str | None = None, audio: bool = False) -> bool:
     """Whether a run is a model of speech; raises if it isn't, and is asked for a voice."""
     from sqvae.config import ConfigurationError
-    from sqvae.modalities import kind_of
+    from sqvae.tokenizers import kind_of
 
     kind = kind_of(run)
     if kind != "speech" and (speaker is not None or audio):

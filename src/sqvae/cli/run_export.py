@@ -8,8 +8,7 @@ from sqvae.cli.root import claim
 from sqvae.config import ConfigurationError
 from sqvae.export import ExportError, Written, export
 from sqvae.files import remove_abandoned
-from sqvae.modalities import load
-from sqvae.tokenizers import Pretrained
+from sqvae.tokenizers import Tokenizer, load
 from sqvae.training.checkpoints import WEIGHTS
 
 
@@ -32,7 +31,7 @@ def carry_out(run: Path, out: Path, wanted: Wanted, *, overwrite: bool) -> None:
     if not wanted.formats and not wanted.pretrained:
         raise ConfigurationError("say what to export: --onnx, --torch, --pretrained, or several of them")
     claim(out)
-    tokenizer: Pretrained = load(run, device="cpu")
+    tokenizer: Tokenizer = load(run, device="cpu")
     if wanted.formats and not tokenizer.is_discrete:
         raise ExportError(
             f"{run} has a continuous latent ({tokenizer.experiment.quantizer.name}), and no codes that programs could "
@@ -64,7 +63,7 @@ def _check_free(out: Path, overwrite: bool) -> None:
             raise ExportError(f"{out} holds something else than a model, and is not replaced: choose another with -o")
 
 
-def _programs(tokenizer: Pretrained, out: Path, formats: list[str], overwrite: bool) -> None:
+def _programs(tokenizer: Tokenizer, out: Path, formats: list[str], overwrite: bool) -> None:
     console.note("tracing and comparing takes up to a minute")
     exported = export(tokenizer, out, formats, overwrite=overwrite)
     for written in exported.files:

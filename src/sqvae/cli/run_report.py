@@ -19,7 +19,7 @@ from sqvae.codec import check_ending
 from sqvae.codec.aside import PlainFile
 from sqvae.data import Progress
 from sqvae.metrics.meanings import meanings
-from sqvae.modalities import findings_of, recorded_use
+from sqvae.modalities.views import recorded_use
 from sqvae.reports import Table, error_of
 from sqvae.reports.codes import Tiles
 from sqvae.reports.page import Chapter, difference_key, paragraph
@@ -35,6 +35,7 @@ from sqvae.reports.run_page import (
     setting_without_places,
     training_chapter,
 )
+from sqvae.runs import findings_of
 from sqvae.training import CheckpointError, read_json, read_records
 
 TILES, AREA = 512, 200_000

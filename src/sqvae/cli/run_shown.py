@@ -10,11 +10,10 @@ from sqvae.cli.evaluation import data_of
 from sqvae.cli.run_views import View, view_of
 from sqvae.config import Experiment
 from sqvae.data import Progress
-from sqvae.modalities import load
 from sqvae.reports.page import absent
 from sqvae.reports.run_page import without_places
 from sqvae.runs import Generator, load_generator, read_experiment
-from sqvae.tokenizers import Pretrained, check_there
+from sqvae.tokenizers import Tokenizer, check_there, load
 from sqvae.training import CheckpointError, RunFolder
 
 SPLIT = "test"
@@ -93,7 +92,7 @@ def found(run: Path, wanted: Wanted) -> Shown:
     return Shown(run, folder, experiment, config, tokenizer, held_out, data, no_data, generator, no_prior)
 
 
-def _held_out(run: Path, tokenizer: Pretrained, wanted: Wanted) -> tuple[Any, str, str]:
+def _held_out(run: Path, tokenizer: Tokenizer, wanted: Wanted) -> tuple[Any, str, str]:
     """Examples that were not trained on, with the name of their set; or none, and why."""
     try:
         source, prepared = data_of(run, tokenizer, wanted.source, wanted.progress, wanted.announce)
@@ -105,7 +104,7 @@ def _held_out(run: Path, tokenizer: Pretrained, wanted: Wanted) -> tuple[Any, st
     return (held_out, where, "") if len(held_out) else (None, "", f"there are no {where}")
 
 
-def _prior(run: Path, tokenizer: Pretrained, wanted: Wanted) -> tuple[Generator | None, str]:
+def _prior(run: Path, tokenizer: Tokenizer, wanted: Wanted) -> tuple[Generator | None, str]:
     """A prior over the codes; or none, and why."""
     if not tokenizer.is_discrete:
         return None, CONTINUOUS

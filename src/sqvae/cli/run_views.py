@@ -12,22 +12,13 @@ from sqvae.cli.priors import Choices
 from sqvae.data import Pictures, Progress
 from sqvae.data.speech import Utterances
 from sqvae.metrics.meanings import WRONG_LABELS
-from sqvae.modalities import (
-    BRIGHTNESS,
-    LOUDNESS,
-    DifferenceKey,
-    Seen,
-    SpeechTokenizer,
-    Tokenizer,
-    code_atlas,
-    drawn_alone,
-    see,
-    see_speech,
-    see_units,
-    spoken_alone,
-    to_bytes,
-    unit_spectra,
-)
+from sqvae.modalities.images.codebook import code_atlas
+from sqvae.modalities.images.tokenizer import ImageTokenizer
+from sqvae.modalities.images.views import BRIGHTNESS, drawn_alone, see
+from sqvae.modalities.speech.tokenizer import SpeechTokenizer
+from sqvae.modalities.speech.units import unit_spectra
+from sqvae.modalities.speech.views import LOUDNESS, see_speech, see_units, spoken_alone
+from sqvae.modalities.views import DifferenceKey, Seen, to_bytes
 from sqvae.networks.speech import STRIDE
 from sqvae.reports.codes import Pixels, Span
 from sqvae.reports.page import absent
@@ -93,7 +84,7 @@ def difference_legend(kind: str) -> str:
     return f"In the difference, {WRONG_LABELS}." if signs is None else signs.sentence
 
 
-def legend_of(tokenizer: Tokenizer, measures: dict[str, float]) -> str:
+def legend_of(tokenizer: ImageTokenizer, measures: dict[str, float]) -> str:
     """The classes of label maps, with how well each comes through."""
     data = tokenizer.experiment.data
     measured = data.class_names or tuple(map(str, range(data.classes or 0)))
@@ -107,7 +98,9 @@ def legend_of(tokenizer: Tokenizer, measures: dict[str, float]) -> str:
     return class_legend(shown)
 
 
-def _see_picture(tokenizer: Tokenizer, pictures: Pictures, index: int, prior: Generator | None) -> tuple[str, Seen]:
+def _see_picture(
+    tokenizer: ImageTokenizer, pictures: Pictures, index: int, prior: Generator | None
+) -> tuple[str, Seen]:
     return pictures.names[index], see(tokenizer, pictures.take([index])[0], prior)
 
 
@@ -144,7 +137,7 @@ def _sounds(
     )
 
 
-def _made_pictures(tokenizer: Tokenizer, generator: Generator | None, held_out: Pictures | None) -> list[str]:
+def _made_pictures(tokenizer: ImageTokenizer, generator: Generator | None, held_out: Pictures | None) -> list[str]:
     parts, latents = [], None
     if generator is not None or not tokenizer.is_discrete:
         latents = SAMPLES.normal(tokenizer) if generator is None else SAMPLES.drawn(generator)
@@ -169,11 +162,11 @@ def _made_pictures(tokenizer: Tokenizer, generator: Generator | None, held_out: 
     return [*parts, pictures_row("Interpolation", caption, shown, names=[end, *ways, end])]
 
 
-def _decoded(tokenizer: Tokenizer, latents: Tensor) -> list[Pixels]:
+def _decoded(tokenizer: ImageTokenizer, latents: Tensor) -> list[Pixels]:
     return [pixels_of(one) for one in to_bytes(tokenizer.medium.shown_output(tokenizer.decode(latents)))]
 
 
-def _between(tokenizer: Tokenizer, first: Tensor, second: Tensor) -> Tensor:  # (1, C, H, W) twice -> (STEPS, ...)
+def _between(tokenizer: ImageTokenizer, first: Tensor, second: Tensor) -> Tensor:  # (1, C, H, W) twice -> (STEPS, ...)
     ratios = torch.linspace(0, 1, STEPS)
     if tokenizer.is_discrete:
         a, b = (end.expand(STEPS, *end.shape[1:]) for end in (first, second))
@@ -198,7 +191,7 @@ def _heard(tokenizer: SpeechTokenizer, utterances: Utterances, where: str, progr
     return Heard(units.tolist(), spectra_picture(spectra.mean, units), f"{spectra.utterances:,} {where}")
 
 
-def _seen(tokenizer: Tokenizer, pictures: Pictures, number: int, progress: Progress) -> tuple[Tensor, Tensor]:
+def _seen(tokenizer: ImageTokenizer, pictures: Pictures, number: int, progress: Progress) -> tuple[Tensor, Tensor]:
     atlas = code_atlas(tokenizer, pictures, codes=number, at_most=LOOKED_AT, progress=progress)
     taken = atlas.counts[atlas.codes] > 0
     return atlas.codes[taken], to_bytes(atlas.seen[taken])

@@ -17,7 +17,8 @@ from sqvae.data import Skipped
 from sqvae.data.speech import Heard, count_speech, stream_speech, write_audio
 from sqvae.files import written
 from sqvae.metrics import read_items
-from sqvae.modalities import MODES, REPRESENTATIONS, SpeechTokenizer, abx_of, load_speech_tokenizer
+from sqvae.modalities.speech.abx import MODES, REPRESENTATIONS, abx_of
+from sqvae.modalities.speech.tokenizer import SpeechTokenizer, load_speech_tokenizer
 
 VOCODER = "sound by the method of Griffin and Lim; a neural vocoder, given the .npy frames, sounds better"
 

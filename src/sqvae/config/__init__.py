@@ -14,12 +14,11 @@ from sqvae.config.experiment import (
     nearest,
 )
 from sqvae.config.priors import PriorExperiment, PriorSettings, prior_plan
-from sqvae.config.profiles import SPEECH_RATE, with_profile
+from sqvae.config.profiles import with_profile
 from sqvae.config.settings import from_json, override, to_json
 
 __all__ = [
     "LEVELS",
-    "SPEECH_RATE",
     "WITH_HEAD",
     "ConfigurationError",
     "DataSettings",

@@ -13,6 +13,7 @@ from sqvae.data.detection import DataKind
 from sqvae.likelihoods import LIKELIHOODS
 from sqvae.likelihoods.categorical import DecoderConcentration
 from sqvae.likelihoods.gaussian import DecoderVariance
+from sqvae.modality import MODALITIES, modality_of
 from sqvae.models import LatentTerms
 from sqvae.quantizers import QUANTIZERS
 from sqvae.quantizers.gaussian import Heads
@@ -23,10 +24,6 @@ LEVELS = 256
 
 FeatureName = Literal["vctk", "zerospeech"]
 ClassInputs = Literal["one-hot", "directions"]
-
-
-REAL = ("pictures", "speech")
-"""Kinds of data that are real numbers."""
 
 
 class ConfigurationError(ValueError):
@@ -66,6 +63,7 @@ class DataSettings:
     """Stop at the first picture that can't be read, rather than leave it out."""
 
     def __post_init__(self) -> None:
+        check_name(self.kind, MODALITIES, "data.kind")
         if self.kind == "levels" and self.channels not in (None, 1):
             raise ConfigurationError(f"levels are of grey pictures: data.channels must be 1, got {self.channels}")
         if self.shift < 0:
@@ -286,18 +284,14 @@ class Experiment:
                 f"{self.quantizer.name} would have a single code for it: set network.map_dim=none for a map of codes, "
                 f"or quantizer.name=gaussian-latent for a continuous vector"
             )
-        suits = ("gaussian",) if self.data.kind in REAL else ("vmf", "categorical")
+        modality = modality_of(self.data.kind)
+        suits = modality.likelihoods
         if self.likelihood.name not in (None, *suits):
             raise ConfigurationError(
                 f"likelihood.name={self.likelihood.name} does not suit data.kind={self.data.kind}: take "
                 f"{' or '.join(suits)}"
             )
-        if self.data.kind == "speech" and self.quantizer.name == "gaussian-2":
-            raise ConfigurationError(
-                "gaussian-2 has one variance for all of an example, which would be learned on crops of "
-                f"{self.speech.segment} frames and asked for on whole utterances: so the paper leaves it out for "
-                "speech, and so do we. Take gaussian-1, gaussian-3 or gaussian-4"
-            )
+        modality.check(self)
 
     @property
     def kind(self) -> str:
@@ -316,7 +310,7 @@ class Experiment:
     @property
     def likelihood_name(self) -> str:
         """The likelihood, whether chosen or the one that suits the data."""
-        return self.likelihood.name or ("gaussian" if self.data.kind in REAL else "vmf")
+        return self.likelihood.name or modality_of(self.data.kind).likelihoods[0]
 
 
 def check_name(name: object, known: Iterable[str], what: str) -> None:

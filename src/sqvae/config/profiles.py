@@ -7,10 +7,8 @@ from typing import Any
 from sqvae.config.experiment import WITH_HEAD, Experiment, NetworkSettings, QuantizerSettings, check_name
 from sqvae.data import DATASETS
 from sqvae.likelihoods.categorical import DecoderConcentration
+from sqvae.modality import modality_of
 from sqvae.training import ANY_BUDGET, Plan
-
-SPEECH_RATE = 2e-3
-"""Where the learning rate of that schedule begins on speech: that of pictures is too high for recurrent layers."""
 
 PLAIN_RATE = 1e-3
 """Where the learning rate of other quantizers begins that falls in the same way."""
@@ -43,8 +41,8 @@ def any_budget(experiment: Experiment) -> Experiment:
     if quantizer.name != "gaussian-fixed":
         quantizer = replace(quantizer, initial_variance=None)
     plan = replace(plan, **ANY_BUDGET)
-    if experiment.kind == "speech":
-        plan = replace(plan, learning_rate=SPEECH_RATE)
+    if (rate := modality_of(experiment.kind).learning_rate) is not None:
+        plan = replace(plan, learning_rate=rate)
     return _with_concentration(replace(experiment, quantizer=quantizer, training=plan), "closed_form")
 
 

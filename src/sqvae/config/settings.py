@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
-from sqvae.config.experiment import ConfigurationError, QuantizerSettings, nearest
+from sqvae.config.experiment import ConfigurationError, Experiment, QuantizerSettings, nearest
+from sqvae.modality import MODALITIES, modality_of
 
 Settings = TypeVar("Settings")
 
@@ -30,13 +31,13 @@ def override(settings: Settings, assignments: Iterable[str]) -> Settings:
         place = changes
         for group in groups:
             place = place.setdefault(group, {})
-        place[name] = _from_text(text.strip(), _hint(type(settings), key.strip()), key.strip())
+        place[name] = _from_text(text.strip(), _hint(settings, key.strip()), key.strip())
     changed: Settings = _changed(settings, changes)
     return changed
 
 
 def _changed(settings: Any, changes: Mapping[str, Any]) -> Any:
-    hints = typing.get_type_hints(type(settings))
+    hints = _hints(settings)
     if isinstance(settings, QuantizerSettings) and "name" in changes:
         settings = settings.renamed(changes["name"])
     values = {
@@ -46,15 +47,23 @@ def _changed(settings: Any, changes: Mapping[str, Any]) -> Any:
     return replace(settings, **values)
 
 
-def _hint(kind: Any, key: str) -> Any:
+def _hints(settings: Any) -> dict[str, Any]:
+    """The types of settings by their names. A group has the type that it has now, which may depend on the data."""
+    hints = typing.get_type_hints(type(settings))
+    return {
+        name: type(getattr(settings, name)) if is_dataclass(getattr(settings, name)) else hint
+        for name, hint in hints.items()
+    }
+
+
+def _hint(settings: Any, key: str) -> Any:
     """What kind of value a setting has."""
-    root = kind
-    names = key.split(".")
+    names, place = key.split("."), settings
     for depth, name in enumerate(names):
-        hints = typing.get_type_hints(kind)
+        hints = _hints(place)
         if name not in hints:
-            raise _unknown(key, name, hints, _places(root, names[-1]))
-        kind = hints[name]
+            raise _unknown(key, name, hints, _places(settings, names[-1]))
+        kind, place = hints[name], getattr(place, name)
         if not is_dataclass(kind) and depth + 1 < len(names):
             raise ConfigurationError(f"{key}: {name} is a single value, and has no {'.'.join(names[depth + 1 :])}")
     if is_dataclass(kind):
@@ -63,9 +72,9 @@ def _hint(kind: Any, key: str) -> Any:
     return kind
 
 
-def _places(kind: Any, name: str) -> list[str]:
+def _places(settings: Any, name: str) -> list[str]:
     """Where else a setting of this name is."""
-    groups = typing.get_type_hints(kind)
+    groups = _hints(settings)
     own = [name] if name in groups else []
     return own + [f"{group}.{name}" for group, inner in groups.items() if _has(inner, name)]
 
@@ -77,9 +86,9 @@ def to_json(settings: Any) -> dict[str, Any]:
 
 def from_json(kind: type[Settings], content: Mapping[str, Any], path: str = "") -> Settings:
     """Settings from a file's content. What it leaves out has its default; what is unknown is an error."""
-    hints = typing.get_type_hints(kind)
     if not isinstance(content, Mapping):
         raise ConfigurationError(f"{path.rstrip('.')} is a group of settings; got {content!r}")
+    hints = {**typing.get_type_hints(kind), **_by_data(kind, content)}
     values: dict[str, Any] = {}
     for name, value in content.items():
         where = f"{path}{name}"
@@ -89,6 +98,14 @@ def from_json(kind: type[Settings], content: Mapping[str, Any], path: str = "") 
         group = isinstance(hint, type) and is_dataclass(hint)
         values[name] = from_json(hint, value, f"{where}.") if group else _from_plain(value, hint, where)
     return kind(**values)
+
+
+def _by_data(kind: type, content: Mapping[str, Any]) -> dict[str, type]:
+    """The groups whose settings depend on the kind of data."""
+    data = content.get("data") if kind is Experiment else None
+    name = data.get("kind") if isinstance(data, Mapping) else None
+    network = modality_of(name).network if isinstance(name, str) and name in MODALITIES else None
+    return {} if network is None else {"network": network}
 
 
 def _has(kind: Any, name: str) -> bool:

@@ -1,10 +1,10 @@
 """Whether a source holds pictures or label maps, by a look at some of its images; and why."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +15,10 @@ from sqvae.data.collection import Collection, evenly_chosen
 from sqvae.data.decoding import Colour, is_lossy, palette_of, read_labels
 from sqvae.data.preprocessing import SPARSEST, USUALLY_IGNORED, unknown_label
 from sqvae.data.sources import HUB, opened
+from sqvae.modality import modality_of
 
-DataKind: TypeAlias = Literal["pictures", "labels", "levels", "speech"]
-
-KINDS: Mapping[DataKind, str] = {
-    "pictures": "pictures",
-    "labels": "label maps",
-    "levels": "grey levels",
-    "speech": "speech",
-}
-"""What data can be taken as, in words."""
+DataKind: TypeAlias = str
+"""A name in :data:`sqvae.modality.MODALITIES`."""
 
 TO_PALETTE = (
     "save them as palette PNGs with one palette for all, a number for each colour (in Pillow: "
@@ -70,7 +64,7 @@ class TakenAs:
     """What must be done to the images before they can be taken otherwise; None where nothing must."""
 
     def __str__(self) -> str:
-        return f"{KINDS[self.kind]}, {self.reason}"
+        return f"{modality_of(self.kind).plural}, {self.reason}"
 
     @property
     def in_full(self) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from torch import Tensor
 
-from sqvae.explore.kinds import Box
+from sqvae.modalities.exploring import Box
 from sqvae.reports.charts import time_axis
 from sqvae.reports.page import address_of, as_png, words
 

@@ -12,12 +12,13 @@ from torch import Tensor
 
 from sqvae.analysis import Curve, code_colours, code_positions, nearest_codes, training_views
 from sqvae.explore.drawings import address
-from sqvae.explore.kinds import Example, Kind, kind_for
-from sqvae.modalities import findings_of, recorded_use
+from sqvae.modalities.exploring import Example, ExampleView
+from sqvae.modalities.views import recorded_use
+from sqvae.modality import modality_of
 from sqvae.reports.codebook import percent
 from sqvae.reports.codes import hexadecimal
-from sqvae.runs import Generator
-from sqvae.tokenizers import Pretrained
+from sqvae.runs import Generator, findings_of
+from sqvae.tokenizers import Tokenizer
 from sqvae.training import RunFolder, read_records
 
 COUNTED = 200
@@ -31,9 +32,9 @@ class Explorer:
     """A run, ready to be explored. :func:`explorer_of` makes one."""
 
     run: Path
-    tokenizer: Pretrained
+    tokenizer: Tokenizer
     prior: Generator | None
-    kind: Kind
+    kind: ExampleView
     held_out: Any
     """Examples with a length; None where the data is not at hand,"""
     missing: str
@@ -97,7 +98,7 @@ class Explorer:
     def described(self) -> str:
         """What the run is, in a line."""
         experiment = self.tokenizer.experiment
-        what = f"a model of {experiment.data.kind.replace('labels', 'label maps').replace('levels', 'grey levels')}"
+        what = f"a model of {modality_of(experiment.kind).plural}"
         prior = "with a prior" if self.prior is not None else "without a prior"
         return f"{what} with {self.size:,} codes, quantizer {experiment.quantizer.name}, {prior}"
 
@@ -118,7 +119,7 @@ def explorer_of(
             f"{run} has a continuous latent, and no codes to explore: see `sqvae inspect {run}` for its curves, and "
             f"`sqvae reconstruct` for what it makes of pictures"
         )
-    kind = kind_for(tokenizer, prior)
+    kind = modality_of(tokenizer.experiment.kind).explorer(tokenizer, prior)
     folder = RunFolder(run)
     counts, counted_on = recorded_use(folder)
     if counts is None and held_out is not None:
@@ -139,7 +140,7 @@ def explorer_of(
     )
 
 
-def _counted(kind: Kind, held_out: Any, size: int) -> tuple[Tensor, str]:
+def _counted(kind: ExampleView, held_out: Any, size: int) -> tuple[Tensor, str]:
     number = min(COUNTED, len(held_out))
     counts = torch.zeros(size, dtype=torch.int64)
     for index in range(number):

@@ -1,17 +1,21 @@
 """The part of the page where one example is seen through its codes, and codes are changed."""
 
+from typing import TYPE_CHECKING
+
 import torch
 from nicegui import ui
 from torch import Tensor
 
 from sqvae.explore.drawings import address, code_map, picture, seconds_below, tile
-from sqvae.explore.kinds import Example, SpeechKind
 from sqvae.explore.parts import Chosen, box, button, caption, complained, drop_zone, figure, heading, markup, text
 from sqvae.explore.session import Session
 from sqvae.metrics.meanings import WRONG_LABELS
-from sqvae.modalities import Seen
+from sqvae.modalities.views import Seen
 from sqvae.reports.grid import MOST_CLASSES
 from sqvae.reports.page import difference_key, player, swatches, words
+
+if TYPE_CHECKING:
+    from sqvae.modalities.exploring import Example
 
 NEAREST = 8
 """Codes that are offered in place of one."""
@@ -156,12 +160,12 @@ class Looking:
 
     async def _listen(self) -> None:
         kind = self.explorer.kind
-        if not isinstance(kind, SpeechKind) or self.session.example is None:
+        if not kind.voices or self.session.example is None:
             return
         ui.notify("making sound of the codes...", position="top")
         example, codes = self.session.example, self.session.codes
         original = await self.explorer.work(kind.original, example)
-        sound = await self.explorer.work(kind.sound, example, codes)
+        sound = await self.explorer.work(kind.sound, example, codes) or b""
         if self.session.example is not example or self.session.codes is not codes:
             return  # what it is the sound of was changed meanwhile
         self._of_sound = example, codes

@@ -1,12 +1,16 @@
 """The part of the page where examples are made up: drawn from the prior, or between two pictures."""
 
+from typing import TYPE_CHECKING
+
 from nicegui import ui
 from torch import Tensor
 
 from sqvae.explore.drawings import picture
-from sqvae.explore.kinds import Example, PictureKind
 from sqvae.explore.parts import box, button, card, complained, drop_zone, markup, text
 from sqvae.explore.session import Session
+
+if TYPE_CHECKING:
+    from sqvae.modalities.exploring import Example
 
 NUMBERS = [4, 16, 36]
 """Of examples that are drawn at once."""
@@ -94,9 +98,11 @@ class Making:
     async def refresh(self) -> None:
         """Show the way between the two, if both are there."""
         kind, start, end = self.explorer.kind, self.session.example, self.end
-        if not isinstance(kind, PictureKind) or start is None or end is None:
+        if start is None or end is None:
             return
         shown = await self.explorer.work(kind.between, start, end, STEPS)
+        if shown is None:
+            return
         self.between.set_content(
             "".join(picture(one, f"Step {place} of {STEPS}") for place, one in enumerate(shown, 1))
         )

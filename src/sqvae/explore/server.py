@@ -17,7 +17,7 @@ from sqvae.data.wording import printable
 from sqvae.explore.explorer import Explorer
 from sqvae.explore.guard import Guard, new_token
 from sqvae.explore.page import register
-from sqvae.explore.uploads import RefusedError
+from sqvae.modalities.exploring import RefusedError
 
 HOST = "127.0.0.1"
 PORTS = range(8500, 8600)

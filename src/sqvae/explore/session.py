@@ -7,9 +7,9 @@ from typing import NamedTuple
 from torch import Tensor
 
 from sqvae.explore.explorer import Explorer
-from sqvae.explore.kinds import Example
 from sqvae.metrics.meanings import bits_apart
-from sqvae.modalities import BY_PRIOR, Seen
+from sqvae.modalities.exploring import Example
+from sqvae.modalities.views import BY_PRIOR, Seen
 
 REMEMBERED = 200
 """Changes that can be undone."""

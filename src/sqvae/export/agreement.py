@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from sqvae.export.halves import Half
+from sqvae.export.exportable import Exportable
 
 TOLERANCE = 1e-4
 """How far values may be from the library's, over the largest of them, or over 1 where they are smaller than that."""
@@ -29,7 +29,7 @@ class Agreement:
     """The largest difference of all other values."""
 
 
-def agreement(half: Half, run: Callable[..., Tensor]) -> Agreement:
+def agreement(half: Exportable, run: Callable[..., Tensor]) -> Agreement:
     """Compare a program with the library on a half's examples; raises where they differ by more than rounding."""
     outputs = ties = 0
     error = 0.0

@@ -17,9 +17,9 @@ from torch.export import Dim, ExportedProgram
 from sqvae.distributions.precision import without_float64
 from sqvae.export.agreement import Agreement, agreement
 from sqvae.export.description import described
-from sqvae.export.halves import Half, halves_of
+from sqvae.export.exportable import Exportable, encoder_and_decoder
 from sqvae.files import folder_within
-from sqvae.tokenizers import Pretrained
+from sqvae.tokenizers import Tokenizer
 from sqvae.training import write_json
 
 DESCRIPTION = "export.json"
@@ -38,7 +38,7 @@ class Format:
     """Packages that write it,"""
     runner: str
     """and the one that runs it."""
-    save: Callable[[Half, ExportedProgram, Path, Mapping[str, Any]], None]
+    save: Callable[[Exportable, ExportedProgram, Path, Mapping[str, Any]], None]
     open: Callable[[Path], Callable[..., Tensor]]
     any_length: bool = True
     """Whether it can hold recurrent layers for sequences of any length."""
@@ -48,7 +48,7 @@ class Format:
         return f"{half}{self.ending}"
 
 
-Plan: TypeAlias = Sequence[tuple[Format, Half]]
+Plan: TypeAlias = Sequence[tuple[Format, Exportable]]
 """Which halves to write in which formats."""
 
 
@@ -58,7 +58,7 @@ class Written:
 
     name: str
     bytes: int
-    half: Half
+    half: Exportable
     runner: str
     """What it was to be run by."""
     agreement: Agreement | None
@@ -88,7 +88,7 @@ def _quietly() -> Iterator[None]:
         log.setLevel(before)
 
 
-def export(tokenizer: Pretrained, folder: str | Path, formats: Collection[str], *, overwrite: bool = False) -> Exported:
+def export(tokenizer: Tokenizer, folder: str | Path, formats: Collection[str], *, overwrite: bool = False) -> Exported:
     """Write encoder and decoder in each format, and a description of them, to a folder.
 
     Every program is compared with the library before its file gets its name: nothing that differs is left behind.
@@ -98,7 +98,7 @@ def export(tokenizer: Pretrained, folder: str | Path, formats: Collection[str], 
         overwrite: whether files of the same names may be replaced.
     """
     chosen = [FORMATS[name] for name in formats]
-    halves = halves_of(tokenizer)
+    halves = encoder_and_decoder(tokenizer)
     for form in chosen:
         _check_installed(form)
     plan = [(form, half) for form in chosen for half in halves if form.any_length or half.for_onnx is None]
@@ -131,7 +131,7 @@ TOO_LONG = (
 
 
 @_quietly()
-def traced(half: Half) -> ExportedProgram:
+def traced(half: Exportable) -> ExportedProgram:
     """A half as torch exports it, for inputs of any size."""
     sizes = {**half.sizes, "batch": Dim("batch", min=1)}
     dynamic = tuple(
@@ -148,7 +148,7 @@ def traced(half: Half) -> ExportedProgram:
     return program
 
 
-def _compared(form: Format, half: Half, path: Path) -> Agreement | None:
+def _compared(form: Format, half: Exportable, path: Path) -> Agreement | None:
     if importlib.util.find_spec(form.runner) is None:
         return None
     return agreement(half, form.open(path))
@@ -180,7 +180,7 @@ def _files(plan: Plan) -> dict[str, list[str]]:
 
 
 @_quietly()
-def _save_onnx(half: Half, program: ExportedProgram, path: Path, description: Mapping[str, Any]) -> None:
+def _save_onnx(half: Exportable, program: ExportedProgram, path: Path, description: Mapping[str, Any]) -> None:
     import onnx_ir
 
     inputs, outputs = [slot.name for slot in half.inputs], [half.output.name]
@@ -215,7 +215,7 @@ def _open_onnx(path: Path) -> Callable[..., Tensor]:
 
 
 @_quietly()
-def _save_torch(half: Half, program: ExportedProgram, path: Path, description: Mapping[str, Any]) -> None:
+def _save_torch(half: Exportable, program: ExportedProgram, path: Path, description: Mapping[str, Any]) -> None:
     torch.export.save(program, path, extra_files={DESCRIPTION: json.dumps(description)})
 
 

@@ -11,14 +11,12 @@ from matplotlib.figure import Figure
 
 from sqvae.config import ConfigurationError, DataSettings, Experiment, nearest
 from sqvae.data import DATASETS
+from sqvae.modality import modality_of
 from sqvae.paper.methods import METHODS, vector_dimension
 from sqvae.paper.scales import Scale
 from sqvae.recipes.categories import camvid
 from sqvae.reports import Claim, Picture, Report, Table
 from sqvae.sweeps import STAGE, Planned, Record, Sequel
-
-SMOKE_DATA = {"pictures": "shapes", "levels": "shapes", "labels": "shape-maps", "speech": "voices"}
-"""What smoke runs take in place of the real data, by its kind."""
 
 UNDECIDED = 0.65
 """Of the entropy of blind choice: a quantization that ends with more has not annealed."""
@@ -143,7 +141,7 @@ def slug(name: str) -> str:
 
 def _with_data(experiment: Experiment, name: str, scale: Scale, data: str | None) -> Experiment:
     kind = experiment.data.kind
-    source = SMOKE_DATA[kind] if data is None and scale.name == "smoke" else data
+    source = modality_of(kind).smoke_data if data is None and scale.name == "smoke" else data
     if source is None:
         return experiment
     settings = STAND_INS[source]().data if source in STAND_INS else DataSettings(source, kind)

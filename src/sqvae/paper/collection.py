@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from sqvae.paper.artefact import SMOKE_DATA, Artefact, Results, chosen, plan
+from sqvae.modality import MODALITIES, modality_of
+from sqvae.paper.artefact import Artefact, Results, chosen, plan
 from sqvae.paper.scales import SCALES, Scale
 from sqvae.sweeps import labels_of_records, load_record, load_records
 
@@ -44,7 +45,7 @@ def collect_all(
         for scale in SCALES.values():
             for source in (None, *sources) if len(artefact.data) == 1 else (None,):
                 own = source in artefact.data and scale.name != "smoke"
-                stand_in = source in SMOKE_DATA.values() and scale.name == "smoke"
+                stand_in = source in {modality_of(kind).smoke_data for kind in MODALITIES} and scale.name == "smoke"
                 results = None if own or stand_in else collect(artefact, scale, folder, source)
                 if results is not None:
                     found[name, scale.name, source] = results

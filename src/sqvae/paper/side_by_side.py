@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from sqvae.config import Experiment, from_json
-from sqvae.modalities import UNKNOWN, medium_of
+from sqvae.modalities.images.media import UNKNOWN, medium_of
 from sqvae.paper.artefact import Results
 from sqvae.paper.methods import METHODS
 from sqvae.reports.grid import MOST_CLASSES, Class

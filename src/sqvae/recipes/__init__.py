@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from sqvae.config import Experiment, QuantizerSettings
+from sqvae.modality import MODALITIES, modality_of
 from sqvae.recipes.categories import camvid, celebamask_hq, gray_celeba, grey_levels, label_maps, mnist_levels
 from sqvae.recipes.choice import Choice, as_told, suitable
 from sqvae.recipes.speech import librispeech, speech, vctk, zerospeech
@@ -18,7 +19,7 @@ def mnist_short() -> Experiment:
     )
 
 
-RECIPES: Mapping[str, Callable[[], Experiment]] = {
+_NAMED: Mapping[str, Callable[[], Experiment]] = {
     "demo": demo,
     "pictures": pictures,
     "mnist": mnist,
@@ -38,10 +39,15 @@ RECIPES: Mapping[str, Callable[[], Experiment]] = {
     "zerospeech": zerospeech,
     "librispeech": librispeech,
 }
-"""Every recipe by name; the first line of its docstring says what it is."""
 
-OWN_DATA = ("pictures", "label-maps", "grey-levels", "speech")
-"""The recipes for a person's own data."""
+OWN_DATA = tuple(modality_of(kind).recipe for kind in MODALITIES)
+"""The recipes for a person's own data: one for each kind of data."""
+
+RECIPES: Mapping[str, Callable[[], Experiment]] = {
+    **_NAMED,
+    **{modality_of(kind).recipe: modality_of(kind).own_data for kind in MODALITIES},
+}
+"""Every recipe by name; the first line of its docstring says what it is."""
 
 
 __all__ = ["OWN_DATA", "RECIPES", "Choice", "as_told", "suitable"]

@@ -1,25 +1,14 @@
 """Which recipe suits a person's own data: by what they say of it, or by a look at it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from sqvae.config import Experiment
-from sqvae.data import DATASETS, TakenAs, recognise
-from sqvae.data.detection import DataKind
-from sqvae.data.speech import SPEECH_SETS, holds_speech
+from sqvae.data import TakenAs
+from sqvae.modality import MODALITIES, modality_of
 
-OF_KINDS: Mapping[DataKind, str] = {
-    "pictures": "pictures",
-    "labels": "label-maps",
-    "levels": "grey-levels",
-    "speech": "speech",
-}
-"""The recipe for each kind of data."""
-
-OF_LABELS = {"data.classes", "data.ignore", "data.class_names", "data.class_colours"}
-OF_PICTURES = {"data.channels", "likelihood.variance", "likelihood.initial_variance"}
-"""Settings that say what the data is."""
+IMAGES = ("labels", "pictures")
+"""Kinds of data that are told apart by what the images of a source look like: where both could be, they are images."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +27,7 @@ def suitable(source: str, settings: Sequence[str] = ()) -> Choice:
         settings: what a person sets, each as "key=value".
     """
     taken_as = _told(source, _given(settings)) or _seen(source)
-    return Choice(OF_KINDS[taken_as.kind], taken_as)
+    return Choice(modality_of(taken_as.kind).recipe, taken_as)
 
 
 def as_told(experiment: Experiment, settings: Sequence[str] = ()) -> TakenAs:
@@ -53,29 +42,22 @@ def _given(settings: Sequence[str]) -> dict[str, str]:
 
 
 def _told(source: str, given: dict[str, str]) -> TakenAs | None:
-    """By the name of a set, and by settings that make sense for one kind of data alone."""
+    """By `data.kind`, by the name of a data set, or by a setting that makes sense for one kind of data alone."""
     if (said := given.get("data.kind")) is not None:
         # What is no kind is an error where it is set.
-        return TakenAs(next((kind for kind in OF_KINDS if kind == said), "pictures"), f"as data.kind={said} says")
-    if source in SPEECH_SETS:
-        return TakenAs("speech", f"because {source} is a set of recordings")
-    if speech := [key for key in given if key.startswith("speech.")]:
-        return TakenAs("speech", f"because {speech[0]} is set, which is of speech alone")
-    likelihood = given.get("likelihood.name")
-    if likelihood in ("vmf", "categorical"):
-        return TakenAs("labels", f"because likelihood.name={likelihood} is set, which is of classes alone")
-    if labels := [key for key in given if key in OF_LABELS]:
-        return TakenAs("labels", f"because {labels[0]} is set, which is of label maps alone")
-    if likelihood == "gaussian" or not OF_PICTURES.isdisjoint(given):
-        setting = next((key for key in given if key in OF_PICTURES), "likelihood.name=gaussian")
-        return TakenAs("pictures", f"because {setting} is set, which is of pictures alone")
+        return TakenAs(said if said in MODALITIES else "pictures", f"as data.kind={said} says")
+    for kind in sorted(MODALITIES, key=lambda kind: kind == "pictures"):  # which any setting of a Gaussian may mean
+        if (reason := modality_of(kind).told(source, given)) is not None:
+            return TakenAs(kind, reason)
     return None
 
 
 def _seen(source: str) -> TakenAs:
+    """By a look at the data. Images come last: whatever is there, they are what is complained about."""
     try:
-        if source not in DATASETS and Path(source).exists() and holds_speech(source):
-            return TakenAs("speech", f"because the {'folder' if Path(source).is_dir() else 'file'} holds recordings")
-        return recognise(source)
+        for kind in sorted(MODALITIES, key=lambda kind: kind in IMAGES):
+            if (found := modality_of(kind).recognised(source)) is not None:
+                return found
     except OSError:
-        return TakenAs("pictures", "because it can't be looked at")  # why not is said when it is loaded
+        pass
+    return TakenAs("pictures", "because it can't be looked at")  # why not is said when it is loaded

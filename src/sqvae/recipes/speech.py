@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from sqvae.config import SPEECH_RATE, DataSettings, Experiment, QuantizerSettings, SpeechSettings
+from sqvae.config import DataSettings, Experiment, QuantizerSettings, SpeechSettings
+from sqvae.modality import modality_of
 from sqvae.training import Plan, any_budget
 
 BATCH = 52
@@ -14,13 +15,14 @@ STEPS = 1_000
 
 def speech() -> Experiment:
     """Your own recordings, a folder for each speaker: pass --data."""
+    rate = modality_of("speech").learning_rate
     return Experiment(
         recipe="speech",
         data=DataSettings(source="", kind="speech"),
         # A third of the paper's channels: a ninth of the work, for recordings that are far fewer.
         speech=SpeechSettings(channels=256, segments_per_epoch=250 * BATCH),
         quantizer=QuantizerSettings(codebook_size=512),
-        training=any_budget(epochs=7, learning_rate=SPEECH_RATE, batch_size=BATCH, clip=1.0, log_every=10),
+        training=any_budget(epochs=7, learning_rate=rate, batch_size=BATCH, clip=1.0, log_every=10),
     )
 
 

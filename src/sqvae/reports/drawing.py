@@ -5,17 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sqvae.modality import MODALITIES, modality_of
 from sqvae.reports.curves import save_curves
 from sqvae.reports.grid import save_pairs
 from sqvae.training import CheckpointError, Position, RunFolder, Validation, Watcher, read_json, read_records
 
-NOUNS = {"labels": "label maps", "speech": "utterances"}
-"""What examples of a kind of data are called, where they are no pictures."""
-
 PRIOR = "prior"
 """The folder of a model's own prior."""
-
-SPECTROGRAM = "Log-mel spectrograms: time to the right, pitch upwards, the loudest in white."
 
 
 class Drawings(Watcher):
@@ -68,10 +64,10 @@ class Drawings(Watcher):
         return f"{before}{Path(source).name}" if source else ""
 
     def _what(self, split: str) -> str:
-        nouns = NOUNS.get(self._data.get("kind", ""), "pictures")
-        return f"{self._name}: {split} {nouns}{self._source(' of ')}"
+        noun = modality_of(self._data.get("kind", "pictures")).noun
+        return f"{self._name}: {split} {noun}s{self._source(' of ')}"
 
 
 def reading_of(kind: str) -> tuple[str, ...]:
     """How to read pictures of a kind of data, where that needs to be said."""
-    return (SPECTROGRAM,) if kind == "speech" else ()
+    return modality_of(kind).reading if kind in MODALITIES else ()

@@ -1,26 +1,23 @@
 """The codes of a run's data: made once, and kept beside the run."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from sqvae.data import Pictures, Progress
-from sqvae.data.speech import Utterances
+from sqvae.data import Progress
 from sqvae.files import written
-from sqvae.modalities import Prepared, SpeechTokenizer, Tokenizer
+from sqvae.modality import modality_of
+from sqvae.runs.prepared import Prepared
+from sqvae.tokenizers import Tokenizer
 
 FORMAT = "sqvae-code-sets-1"
 SPLITS = ("train", "validation", "test")
-
-TOGETHER = 64
-"""Pictures that are encoded at a time."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +43,8 @@ class CodeSet:
 
 
 def codes_of_sets(
-    tokenizer: Any, prepared: Prepared, folder: Path | None, progress: Progress | None = None
-) -> dict[str, CodeSet]:  # tokenizer: Tokenizer | SpeechTokenizer, as the data wants it
+    tokenizer: Tokenizer, prepared: Prepared, folder: Path | None, progress: Progress | None = None
+) -> dict[str, CodeSet]:
     """The likeliest codes of a model's training, validation and test sets.
 
     Arguments:
@@ -68,40 +65,9 @@ def codes_of_sets(
     return found
 
 
-def _encoded(tokenizer: Any, prepared: Prepared, progress: Progress | None) -> dict[str, CodeSet]:
-    encode = ENCODERS[tokenizer.experiment.data.kind]
-    return {split: encode(tokenizer, prepared.part(split), split, progress) for split in SPLITS}
-
-
-def _of_pictures(tokenizer: Tokenizer, pictures: Pictures, split: str, progress: Progress | None) -> CodeSet:
-    parts = []
-    for indices in _batches(len(pictures)):
-        parts.append(tokenizer.encode(pictures.take(indices)).cpu().int())
-        if progress is not None:
-            progress(f"encoding the {split} set", indices.stop, len(pictures))
-    return CodeSet(torch.cat(parts))
-
-
-def _of_speech(tokenizer: SpeechTokenizer, utterances: Utterances, split: str, progress: Progress | None) -> CodeSet:
-    parts = []
-    for index in range(len(utterances)):
-        parts += [piece.int() for piece in tokenizer.encode_frames([utterances.frames(index)])]
-        if progress is not None:
-            progress(f"encoding the {split} set", index + 1, len(utterances))
-    return CodeSet(torch.cat(parts), torch.tensor([len(part) for part in parts]))
-
-
-ENCODERS: Mapping[str, Callable[[Any, Any, str, Progress | None], CodeSet]] = {
-    "pictures": _of_pictures,
-    "labels": _of_pictures,
-    "levels": _of_pictures,
-    "speech": _of_speech,
-}
-"""Who makes codes, by the kind of data."""
-
-
-def _batches(number: int) -> Iterator[range]:
-    return (range(start, min(start + TOGETHER, number)) for start in range(0, number, TOGETHER))
+def _encoded(tokenizer: Tokenizer, prepared: Prepared, progress: Progress | None) -> dict[str, CodeSet]:
+    encode = modality_of(tokenizer.experiment.kind).code_set
+    return {split: encode(tokenizer, prepared.part(split), f"encoding the {split} set", progress) for split in SPLITS}
 
 
 def _read(path: Path, marks: Mapping[str, str]) -> dict[str, CodeSet] | None:

@@ -10,9 +10,8 @@ from torch import Tensor
 
 from sqvae.config import ConfigurationError, PriorExperiment, nearest
 from sqvae.data import Progress
-from sqvae.modalities import load
 from sqvae.priors import CodeLikelihood, Condition, Prior, sample
-from sqvae.tokenizers import read_trained, with_weights
+from sqvae.tokenizers import load, read_trained, with_weights
 from sqvae.training import CheckpointError, stream_seed
 
 PLACE = "prior"
@@ -27,7 +26,7 @@ class Generator:
     """
 
     tokenizer: Any
-    """A Tokenizer, or a SpeechTokenizer."""
+    """A ImageTokenizer, or a SpeechTokenizer."""
     prior: Prior
     experiment: PriorExperiment
     fingerprint: str

@@ -14,9 +14,10 @@ from sqvae.config import ConfigurationError, PriorExperiment
 from sqvae.data import DATASETS, Progress, classes_of
 from sqvae.data.speech import SPEECH_SETS
 from sqvae.distributions.processes import own_rows
-from sqvae.modalities import Announce, Prepared, Trainable, load, prepare, settled_source, with_passes
 from sqvae.priors import CodeBatch, CodeCost, CodeLikelihood, Condition
 from sqvae.runs.code_sets import SPLITS, CodeSet, codes_of_sets
+from sqvae.runs.prepared import Announce, Prepared, Trainable, prepare, settled_source, with_passes
+from sqvae.tokenizers import load
 from sqvae.training import Examples, RunFolder, Task, Validation, first_process_first, read_json, stream_seed
 
 JUDGED_AT_ONCE = 64

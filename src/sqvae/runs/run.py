@@ -11,7 +11,7 @@ import torch
 
 from sqvae.config import ConfigurationError, Experiment, PriorExperiment, override
 from sqvae.data import Progress, TakenAs
-from sqvae.modalities import PREPARERS, Announce, Trainable
+from sqvae.runs.prepared import Announce, Trainable, prepare
 from sqvae.runs.priors import prepare_prior
 from sqvae.tokenizers import TAKEN_AS, experiment_from, kept, settings_from
 from sqvae.training import (
@@ -35,8 +35,8 @@ CHANGEABLE = ("epochs", "steps", "until", "log_every", "checkpoint_minutes")
 """What of a plan may change when a run goes on: how long it trains, and what it writes. All else made the weights that
 it goes on from what they are."""
 
-TRAINABLE: Mapping[str, Callable[..., Trainable]] = {**PREPARERS, "prior": prepare_prior}
-"""Who prepares what is trained, by its kind."""
+PREPARERS: Mapping[str, Callable[..., Trainable]] = {Experiment.entry: prepare, PriorExperiment.entry: prepare_prior}
+"""The functions that load the data of what is trained, by the entry of its configuration file."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def forecast(
     Arguments:
         minutes: see :func:`train`.
     """
-    prepared = TRAINABLE[experiment.kind](experiment, announce=announce, progress=progress)
+    prepared = PREPARERS[experiment.entry](experiment, announce=announce, progress=progress)
     # Nothing is ever written to this folder: it is where checkpoints would go.
     seconds = seconds_a_step(_training(prepared, RunFolder(os.devnull)))
     prepared = _planned(prepared, announce, None if minutes is None else steps_within(minutes, seconds))
@@ -99,7 +99,7 @@ def train(
         if main:
             folder.check_new()
         try:
-            prepared = TRAINABLE[experiment.kind](experiment, announce=announce, progress=progress)
+            prepared = PREPARERS[experiment.entry](experiment, announce=announce, progress=progress)
             steps = None
             if minutes is not None:
                 steps = steps_within(minutes, seconds_a_step(_training(prepared, folder)))
@@ -151,7 +151,7 @@ def resume(
             experiment = experiment.moved(source)
         settings = [*([] if epochs is None else [f"training.epochs={epochs}"]), *settings]
         experiment = _changed(experiment, settings)
-        prepared = TRAINABLE[experiment.kind](experiment, announce=announce, progress=progress)
+        prepared = PREPARERS[experiment.entry](experiment, announce=announce, progress=progress)
         if prepared.key != config.get("data_key"):
             raise CheckpointError(
                 f"{folder} was trained on other data than {prepared.experiment.place} holds now: it "

@@ -18,7 +18,7 @@ from torch import Tensor
 from sqvae.config import Experiment, PriorSettings, from_json, prior_plan, to_json
 from sqvae.files import written
 from sqvae.metrics import INCEPTION
-from sqvae.modalities import Evaluation
+from sqvae.runs import Evaluation
 from sqvae.training import Plan, read_json, read_records, write_json
 
 FORMAT = 1

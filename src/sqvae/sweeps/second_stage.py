@@ -8,8 +8,8 @@ from sqvae.analysis import Makers, frechet_distances, made_by, sets_of
 from sqvae.config import Experiment, PriorExperiment
 from sqvae.data.cache import cache_folder
 from sqvae.metrics import feature_network
-from sqvae.modalities import Evaluation, load_tokenizer, prepare
-from sqvae.runs import PreparedPrior, load_generator, prepare_prior, read_prior, resume, train
+from sqvae.modalities.images.tokenizer import load_tokenizer
+from sqvae.runs import Evaluation, PreparedPrior, load_generator, prepare, prepare_prior, read_prior, resume, train
 from sqvae.sweeps.records import SHOWN, Planned, Record, make_record
 from sqvae.training import RunFolder
 

@@ -15,10 +15,10 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from sqvae.config import Experiment, from_json
-from sqvae.modalities import load, prepare
-from sqvae.runs import read_experiment, resume, train
+from sqvae.runs import prepare, read_experiment, resume, train
 from sqvae.sweeps.records import Planned, Sequel, fits, make_record, save_record
 from sqvae.sweeps.second_stage import carry_on
+from sqvae.tokenizers import load
 from sqvae.training import CheckpointError, RunFolder, TrainingStoppedError
 
 

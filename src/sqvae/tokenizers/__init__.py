@@ -1,16 +1,11 @@
 """Trained models with all that is needed to use them: how they are built, loaded, described and published."""
 
-from sqvae.tokenizers.assembly import (
-    build_model,
-    build_speech_model,
-    check_divisible,
-    features_of,
-    quantizer_settings,
-    stride_of,
-)
+from sqvae.tokenizers.assembly import build_likelihood, build_quantizer, quantizer_settings
 from sqvae.tokenizers.history import TAKEN_AS, kept, taken_as_of
+from sqvae.tokenizers.loading import kind_of, load
 from sqvae.tokenizers.pretrained import (
-    Pretrained,
+    Stored,
+    Tokenizer,
     check_there,
     codebook_size_of,
     describe,
@@ -24,22 +19,22 @@ from sqvae.tokenizers.pretrained import (
 
 __all__ = [
     "TAKEN_AS",
-    "Pretrained",
-    "build_model",
-    "build_speech_model",
-    "check_divisible",
+    "Stored",
+    "Tokenizer",
+    "build_likelihood",
+    "build_quantizer",
     "check_there",
     "codebook_size_of",
     "describe",
     "experiment_from",
-    "features_of",
     "kept",
+    "kind_of",
+    "load",
     "quantizer_settings",
     "read",
     "read_settings",
     "read_trained",
     "settings_from",
-    "stride_of",
     "taken_as_of",
     "with_weights",
 ]

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqvae.config import Experiment
-from sqvae.data.detection import KINDS as KINDS_OF_DATA
 from sqvae.metrics.meanings import meanings
-from sqvae.tokenizers.assembly import stride_of
+from sqvae.modality import modality_of
 from sqvae.tokenizers.history import History, Measured, public_name
 
 KINDS = {
@@ -23,10 +22,6 @@ KINDS = {
     "vq-ema-reset": "VQ-VAE with moving averages and code reset",
     "gaussian-latent": "VAE with a continuous latent",
 }
-
-TAGS = {"pictures": "image-tokenizer", "levels": "image-tokenizer", "labels": "label-maps", "speech": "speech-units"}
-PIPELINES = {"pictures": "image-feature-extraction", "levels": "image-feature-extraction"}
-"""The hub's own words for what a model does, where one fits."""
 
 MEASURES = (
     ("mse_db", "mean squared error, dB²", "{:.2f}", 1),
@@ -48,14 +43,14 @@ def model_card(tokenizer: Any, name: str) -> str:
     """A card in Markdown, with a header for the hub.
 
     Arguments:
-        tokenizer: a Tokenizer or a SpeechTokenizer.
+        tokenizer: a ImageTokenizer or a SpeechTokenizer.
         name: of the model: where a person will find it.
     """
-    speaks = tokenizer.experiment.kind == "speech"
+    modality = modality_of(tokenizer.experiment.kind)
     sections = (
-        ("Use", _use_of_speech(tokenizer, name) if speaks else _use_of_pictures(tokenizer, name)),
+        ("Use", modality.usage(tokenizer, name)),
         ("Codes" if tokenizer.is_discrete else "Latent", _codes(tokenizer)),
-        ("Data", _data(tokenizer)),
+        ("Data", (f"- {public_name(tokenizer.experiment.data.source)}", *modality.data_facts(tokenizer))),
         ("Training", _training(tokenizer.experiment, tokenizer.history)),
         ("Measures", _measures(tokenizer)),
         ("Limits", _limits(tokenizer, name)),
@@ -68,10 +63,10 @@ def _header(tokenizer: Any, name: str) -> str:
     from huggingface_hub import EvalResult, ModelCardData
 
     experiment: Experiment = tokenizer.experiment
-    kind, data = experiment.kind, public_name(experiment.data.source)
+    modality, data = modality_of(experiment.kind), public_name(experiment.data.source)
     results = [
         EvalResult(
-            task_type=PIPELINES.get(kind, "feature-extraction"),
+            task_type=modality.pipeline or "feature-extraction",
             dataset_type=re.sub(r"[^\w/-]+", "-", one.data.removeprefix("hf:")),
             dataset_name=one.data,
             dataset_split=one.split,
@@ -84,8 +79,8 @@ def _header(tokenizer: Any, name: str) -> str:
     ]
     card = ModelCardData(
         library_name="sqvae",
-        pipeline_tag=PIPELINES.get(kind),
-        tags=["sqvae", *(("vector-quantization", TAGS[kind]) if tokenizer.is_discrete else ("vae",))],
+        pipeline_tag=modality.pipeline,
+        tags=["sqvae", *(("vector-quantization", modality.tag) if tokenizer.is_discrete else ("vae",))],
         datasets=[data.removeprefix("hf:")] if data.startswith("hf:") else None,
         model_name=name.rpartition("/")[2] if results else None,
         eval_results=results or None,
@@ -100,7 +95,7 @@ def _plain(value: float) -> float | int:
 
 def _opening(tokenizer: Any) -> Iterator[str]:
     experiment: Experiment = tokenizer.experiment
-    what = KINDS_OF_DATA[experiment.data.kind]
+    what = modality_of(experiment.kind).plural
     yield f"Data: {tokenizer.taken_as.in_full}."
     yield ""
     quantizer = experiment.quantizer.name
@@ -111,42 +106,6 @@ def _opening(tokenizer: Any) -> Iterator[str]:
     )
 
 
-def _use_of_pictures(tokenizer: Any, name: str) -> Iterator[str]:
-    channels, height, width = tokenizer.shape
-    stride = stride_of(tokenizer.experiment, tokenizer.shape)
-    shape, codes = f"(batch, {channels}, {height}, {width})", f"(batch, {height // stride}, {width // stride})"
-    given, noun = f"{shape}, uint8 or between 0 and 1", "pictures"
-    if tokenizer.preprocessing.labels:
-        given, noun = f"(batch, {height}, {width}), integers", "maps"
-    given = f"paths, PIL images, arrays; or a tensor, {given}"
-    yield from ("```python", "import sqvae", "", f'tokenizer = sqvae.load("{name}")  # {WHERE}')
-    if tokenizer.is_discrete:
-        yield f'codes = tokenizer.encode(["one.png", "two.png"])  # {given} -> {codes}'
-        yield "rebuilt = tokenizer.decode(codes)"
-    else:
-        yield f'rebuilt = tokenizer.reconstruct(["one.png", "two.png"])  # {given}'
-    yield 'tokenizer.images(rebuilt)[0].save("again.png")'
-    yield from ("```", "", "```sh")
-    if tokenizer.is_discrete:
-        yield f"sqvae encode {name} {noun} -o codes.safetensors"
-        yield f"sqvae decode {name} codes.safetensors -o decoded"
-    yield f"sqvae reconstruct {name} {noun} -o rebuilt"
-    yield "```"
-
-
-def _use_of_speech(tokenizer: Any, name: str) -> Iterator[str]:
-    voice = tokenizer.speakers[0]
-    yield from ("```python", "import sqvae", "")
-    yield f'speech = sqvae.load("{name}")  # {WHERE}'
-    yield 'units = speech.encode(["one.wav"])  # paths, or samples with their rate'
-    yield f'frames = speech.decode(units, "{voice}")  # log-mel frames in dB, (frames, {tokenizer.features.mels})'
-    yield "sound = speech.sound(frames[0])"
-    yield from ("```", "", "```sh")
-    yield f"sqvae encode {name} recordings -o units.safetensors"
-    yield f"sqvae decode {name} units.safetensors -o spoken --speaker {voice} --audio"
-    yield "```"
-
-
 def _codes(tokenizer: Any) -> Iterator[str]:
     experiment: Experiment = tokenizer.experiment
     quantizer = experiment.quantizer
@@ -155,45 +114,12 @@ def _codes(tokenizer: Any) -> Iterator[str]:
     else:
         size = tokenizer.codebook_size
         yield f"- {size:,} codes of {quantizer.dim} dimensions."
-        yield from _becomes(tokenizer, math.log2(size))
+        yield from modality_of(experiment.kind).code_rate(tokenizer, math.log2(size))
     yield f"- Fingerprint of the weights: `{tokenizer.fingerprint}`."
 
 
-def _becomes(tokenizer: Any, bits: float) -> Iterator[str]:
-    if tokenizer.experiment.kind == "speech":
-        rate = tokenizer.codes_per_second
-        yield f"- A second of speech becomes {rate:g} codes: {rate * bits:,.0f} bits at most."
-        return
-    stride = stride_of(tokenizer.experiment, tokenizer.shape)
-    _, height, width = tokenizer.shape
-    rows, columns = height // stride, width // stride
-    what = {"labels": "label map"}.get(tokenizer.experiment.kind, "picture")
-    yield f"- A {what} of {height}x{width} becomes {rows}x{columns} codes: {rows * columns * bits:,.0f} bits at most."
-
-
-def _data(tokenizer: Any) -> Iterator[str]:
-    experiment: Experiment = tokenizer.experiment
-    data = experiment.data
-    yield f"- {public_name(data.source)}"
-    if experiment.kind == "speech":
-        features = tokenizer.features
-        yield (
-            f"- Sound of {features.rate:,} Hz as log-mel frames in dB: {features.mels} mels, "
-            f"{features.rate / features.shift:g} frames a second (`{experiment.speech.features}`)."
-        )
-        yield f"- {len(tokenizer.speakers):,} speakers: {_listed(tokenizer.speakers)}."
-        return
-    channels, height, width = tokenizer.shape
-    crop = "the largest centred part of that shape" if data.crop is None else f"a centred square of {data.crop} pixels"
-    colour = "" if data.kind == "labels" else " in colour" if channels == 3 else " in grey"
-    yield f"- Brought to {height}x{width}{colour}, from {crop}."
-    if data.kind == "labels":
-        named = f": {_listed(data.class_names)}" if data.class_names else ""
-        ignored = "" if data.ignore is None else f" Pixels with the label {data.ignore} are ignored."
-        yield f"- {data.classes:,} classes{named}.{ignored}"
-
-
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """The first names of a list, and how many more there are."""
     shown = ", ".join(" ".join(name.split()) for name in names[:MOST_NAMES])
     return shown + (f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else "")
 
@@ -253,11 +179,7 @@ def _limits(tokenizer: Any, name: str) -> Iterator[str]:
     yield "- What it gives back is not what went in: fine detail is lost, and some may be made up."
     if tokenizer.is_discrete:
         yield "- Codes belong to these weights. To others, and to this model trained further, they mean something else."
-    if experiment.kind == "speech":
-        yield "- It speaks with the voices above and no others. Sound comes by Griffin-Lim; a neural vocoder is better."
-    elif experiment.network.map_dim is None:
-        stride = stride_of(experiment, tokenizer.shape)
-        yield f"- Other sizes whose sides are multiples of {stride} run too, but it was not trained on them."
+    yield from modality_of(experiment.kind).limits(tokenizer)
     if tokenizer.history.on(source, "test") is None:
         yield (
             "- Nothing was measured on its test set. Validation has chosen these weights, so its numbers flatter them."

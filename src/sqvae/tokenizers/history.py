@@ -8,7 +8,7 @@ from typing import Any
 
 from sqvae.config import Experiment
 from sqvae.data import TakenAs
-from sqvae.data.detection import KINDS
+from sqvae.modality import MODALITIES
 from sqvae.training import CheckpointError, RunFolder, read_json, read_records, write_json
 
 FILE = "history.json"
@@ -80,7 +80,7 @@ def as_set(experiment: Experiment) -> TakenAs:
 
 def _taken_as(stored: Any) -> TakenAs | None:
     try:
-        return TakenAs(**stored) if stored["kind"] in KINDS else None
+        return TakenAs(**stored) if stored["kind"] in MODALITIES else None
     except (KeyError, TypeError):
         return None
 

@@ -3,11 +3,10 @@
 import re
 import tempfile
 import time
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +15,7 @@ from sqvae import __version__
 from sqvae.config import Experiment, from_json, to_json
 from sqvae.data import TakenAs
 from sqvae.files import folder_within
+from sqvae.modality import modality_of
 from sqvae.tokenizers.card import model_card
 from sqvae.tokenizers.claims import built
 from sqvae.tokenizers.history import History, as_set, history_of, public_name
@@ -30,6 +30,9 @@ from sqvae.training import (
     write_checkpoint,
 )
 from sqvae.training.checkpoints import MANIFEST, WEIGHTS
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 FORMAT = 1
 
@@ -51,16 +54,88 @@ class Described(Protocol):
 Trained = TypeVar("Trained", bound=Described)
 
 
-@dataclass(frozen=True)
-class Pretrained(ABC):
-    """A model, the configuration it was trained by, and what its codes are marked with."""
+class Tokenizer(nn.Module, ABC):
+    """A trained model with all that is needed to use it. :func:`sqvae.load` makes one.
+
+    It unites the model with the configuration it was trained by, so that data is brought to the shape that the model
+    knows, and codes are not taken for another model's. Every kind of data has a tokenizer with the same verbs:
+    `encode`, `decode`, `reconstruct` and `encodings`. It is a module: `.to(device)` moves it, and `.parameters()` are
+    those of the model.
+
+    Arguments:
+        model: the trained model.
+        experiment: the configuration it was trained by.
+        fingerprint: what codes of this model are marked with: equal only for equal weights.
+        history: how it was trained and what was measured of it, as far as that is known.
+    """
 
     model: Any
-    experiment: Experiment
-    fingerprint: str
-    """What codes of this model are marked with: equal only for equal weights."""
-    history: History = field(default_factory=History, repr=False)
-    """How it was trained, and what was measured of it, as far as that is known."""
+
+    def __init__(
+        self, model: nn.Module, experiment: Experiment, fingerprint: str, history: History | None = None
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.experiment = experiment
+        self.fingerprint = fingerprint
+        self.history = History() if history is None else history
+        self._for_inference: Any = None
+        self.train(model.training)
+
+    @abstractmethod
+    def _folded(self) -> nn.Module:
+        """A copy of the model in which normalisations are folded into the layers before them."""
+
+    @property
+    def inference_model(self) -> Any:
+        """The model that data and codes go through: a faster copy, made again when the weights may have changed."""
+        if self._for_inference is None:
+            # In a tuple, so that it is no part of the module: its weights are the model's own.
+            self._for_inference = (self._folded().to(self.device).eval(),)
+        return self._for_inference[0]
+
+    def train(self, mode: bool = True) -> "Tokenizer":
+        """Put the model into training mode or out of it. What changed in between is seen by the next `encode`."""
+        self._for_inference = None
+        return super().train(mode)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> "Tokenizer":
+        self._for_inference = None
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        return self
+
+    def forward(self, data: Any) -> Any:
+        """The codes of data: the same as `encode`."""
+        return self.encode(data)
+
+    @abstractmethod
+    def encode(self, data: Any) -> Any:
+        """The likeliest codes of data."""
+
+    @abstractmethod
+    def decode(self, codes: Any, *options: Any) -> Any:
+        """What codes stand for."""
+
+    @abstractmethod
+    def reconstruct(self, data: Any, *options: Any) -> Any:
+        """Data after a round trip through its codes."""
+
+    @abstractmethod
+    def encodings(self, data: Any) -> Any:
+        """What codes are chosen by: continuous, before quantization."""
+
+    @classmethod
+    def from_pretrained(cls, name: str | Path, *, device: str | torch.device | None = None, **download: Any) -> "Self":
+        """A tokenizer from a run, a checkpoint's folder, or the Hugging Face hub: see :func:`sqvae.load`."""
+        from sqvae.tokenizers.loading import load
+
+        tokenizer = load(name, device=device, **download)
+        if not isinstance(tokenizer, cls):
+            kind = modality_of(tokenizer.experiment.kind).plural
+            raise CheckpointError(
+                f"{name} is a model of {kind}: it is a {type(tokenizer).__name__}, not a {cls.__name__}"
+            )
+        return tokenizer
 
     @property
     def codebook_size(self) -> int:

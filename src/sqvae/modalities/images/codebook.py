@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from sqvae.data import Pictures, Progress
-from sqvae.modalities.images.tokenizer import Tokenizer
+from sqvae.modalities.images.tokenizer import ImageTokenizer
 from sqvae.quantizers import Quantized
 
 LOOKED_AT = 64
@@ -51,7 +51,7 @@ class CodeAtlas:
 
 
 def code_atlas(
-    tokenizer: Tokenizer,
+    tokenizer: ImageTokenizer,
     pictures: Pictures,
     *,
     codes: int = 64,
@@ -102,7 +102,7 @@ def code_atlas(
     )
 
 
-def map_size(tokenizer: Tokenizer) -> tuple[int, ...]:
+def map_size(tokenizer: ImageTokenizer) -> tuple[int, ...]:
     """(h, w) of a picture's latent map; () where the latent is one vector."""
     with torch.inference_mode():
         nothing = torch.zeros(1, *tokenizer.shape, dtype=torch.uint8)
@@ -112,7 +112,7 @@ def map_size(tokenizer: Tokenizer) -> tuple[int, ...]:
 
 
 @torch.no_grad()
-def quantized_pictures(tokenizer: Tokenizer, pictures: Pictures) -> Quantized:
+def quantized_pictures(tokenizer: ImageTokenizer, pictures: Pictures) -> Quantized:
     """What the quantizer makes of some pictures."""
     stored = pictures.take(range(min(LOOKED_AT, len(pictures))))
     quantized: Quantized = tokenizer.model(tokenizer.medium.model_input(stored, tokenizer.device)).quantized
@@ -120,7 +120,7 @@ def quantized_pictures(tokenizer: Tokenizer, pictures: Pictures) -> Quantized:
 
 
 def _encoded(
-    tokenizer: Tokenizer, pictures: Pictures, number: int, batch_size: int, what: str, progress: Progress | None
+    tokenizer: ImageTokenizer, pictures: Pictures, number: int, batch_size: int, what: str, progress: Progress | None
 ) -> Iterator[tuple[Tensor, Tensor]]:  # uint8 (batch, C, H, W), (batch, h, w)
     chosen = torch.arange(number) * len(pictures) // number
     for start in range(0, number, batch_size):
@@ -152,7 +152,7 @@ def _place_counts(ranks: Tensor, number: int) -> Tensor:  # (batch, h, w) -> (n,
     return torch.bincount(numbered, minlength=number * rows * columns).view(number, rows, columns)
 
 
-def decoded_alone(tokenizer: Tokenizer, codes: Tensor, *, batch_size: int = 64) -> Tensor:  # (n,) -> (n, C, P, P)
+def decoded_alone(tokenizer: ImageTokenizer, codes: Tensor, *, batch_size: int = 64) -> Tensor:  # (n,) -> (n, C, P, P)
     """What the decoder draws in the centre of a map that holds one code only: see :attr:`CodeAtlas.drawn`."""
     rows, columns = map_size(tokenizer)
     drawn = []

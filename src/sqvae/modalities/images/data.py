@@ -8,16 +8,13 @@ import torch
 from sqvae.config import Experiment
 from sqvae.data import DATASETS, PictureSets, Progress, Varied
 from sqvae.data import load as load_data
+from sqvae.modalities.images.assembly import build_model, stride_of
 from sqvae.modalities.images.evaluation import PictureTask, evaluate
 from sqvae.modalities.images.media import medium_of
-from sqvae.modalities.observation import Evaluation
-from sqvae.modalities.prepared import Announce, Prepared, settled_source
 from sqvae.models import LatentModel
-from sqvae.tokenizers import build_model, stride_of
-from sqvae.training import Examples, Plan, Task, first_process_first, stream_seed
-
-EPOCH_STEPS = 200
-"""An epoch has at least so many steps where the plan leaves the passes through the data open."""
+from sqvae.runs.observation import Evaluation
+from sqvae.runs.prepared import Announce, Prepared, settled_source, with_passes
+from sqvae.training import Examples, Task, first_process_first, stream_seed
 
 SMALLEST_VARIANCE = 1e-6
 """Of data that does not vary: less than a grey level's square."""
@@ -126,11 +123,3 @@ def new_model(experiment: Experiment) -> LatentModel:
     torch.manual_seed(stream_seed(experiment.seed, "weights"))
     model = build_model(experiment, experiment.data.preprocessing.shape)
     return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
-
-
-def with_passes(plan: Plan, examples: int) -> Plan:
-    """A plan that says how often an epoch goes through so many examples."""
-    if plan.passes_per_epoch is not None:
-        return plan
-    steps = max(1, examples // min(plan.batch_size, examples))
-    return replace(plan, passes_per_epoch=-(-EPOCH_STEPS // steps) if steps < EPOCH_STEPS else 1)

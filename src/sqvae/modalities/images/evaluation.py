@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from sqvae.data import Pictures, Progress
 from sqvae.metrics import ReconstructionTotals
 from sqvae.modalities.images.media import PICTURES, Medium
-from sqvae.modalities.observation import GAP_BATCHES, CodeWatch, Evaluation, annealing_of, mixture_gap
 from sqvae.models import Bound, LatentModel, Objective
+from sqvae.runs.observation import GAP_BATCHES, CodeWatch, Evaluation, annealing_of, mixture_gap
 from sqvae.tokenizers import codebook_size_of
 from sqvae.training import Validation, stream_seed
 

@@ -1,7 +1,6 @@
 """A trained model, ready for use: pictures to codes and back."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,11 +14,11 @@ from torch import Tensor
 from sqvae.data import ImageProcessor, Preprocessing
 from sqvae.data.processing import Images
 from sqvae.distributions.checks import check_tensor
+from sqvae.modalities.images.assembly import build_model, check_divisible, stride_of
 from sqvae.modalities.images.media import Medium, medium_of
 from sqvae.models import LatentModel
 from sqvae.networks import without_batch_norm
-from sqvae.tokenizers import Pretrained, build_model, check_divisible, read, stride_of, with_weights
-from sqvae.training import CheckpointError
+from sqvae.tokenizers import Stored, Tokenizer, with_weights
 
 AT_ONCE = 64
 """How many pictures go through a model together, where they come one by one."""
@@ -28,22 +27,14 @@ Codes: TypeAlias = Tensor | NDArray[Any] | Sequence[Any]
 """Whole numbers, as a tensor, an array or lists."""
 
 
-@dataclass(frozen=True)
-class Tokenizer(Pretrained):
-    """A model of pictures with all that is needed to use it. :func:`sqvae.load` makes one.
-
-    It unites the model with the configuration it was trained by, so that pictures are brought to the shape that it
-    knows, and codes are not taken for another model's.
-    """
+class ImageTokenizer(Tokenizer):
+    """A trained model of images, label maps or grey levels. :func:`sqvae.load` makes one."""
 
     model: LatentModel
-    _fast: LatentModel = field(init=False, repr=False)
-    """The same model with its normalisations worked into its convolutions: what pictures and codes go through."""
 
-    def __post_init__(self) -> None:
+    def _folded(self) -> LatentModel:
         encoder, decoder = (without_batch_norm(part) for part in (self.model.encoder, self.model.decoder))
-        fast = LatentModel(encoder, self.model.quantizer, decoder, self.model.likelihood)
-        object.__setattr__(self, "_fast", fast.eval())
+        return LatentModel(encoder, self.model.quantizer, decoder, self.model.likelihood)
 
     @property
     def preprocessing(self) -> Preprocessing:
@@ -84,12 +75,12 @@ class Tokenizer(Pretrained):
 
     def latents(self, pictures: Images) -> Tensor:  # -> (batch, h, w), or (batch, dim, ...)
         """The likeliest codes of pictures; or the mean of a continuous latent. They decode to reconstructions."""
-        return self._through(self._fast.encode, pictures)
+        return self._through(self.inference_model.encode, pictures)
 
     def encodings(self, pictures: Images) -> Tensor:  # -> (batch, h, w, dim)
         """What the codes of pictures are chosen by: continuous, before quantization."""
         _ = self.codebook_size
-        return self._through(self._fast.encodings, pictures)
+        return self._through(self.inference_model.encodings, pictures)
 
     def decode(self, codes: Codes) -> Tensor:  # (batch, h, w) -> (batch, C, H, W), in [0, 1]
         """The pictures that codes stand for; or label maps, integers (batch, H, W).
@@ -103,11 +94,11 @@ class Tokenizer(Pretrained):
             if latents.ndim != 3:
                 raise ValueError(f"codes must be (batch, h, w), or (h, w) of one picture; got shape {_shape(codes)}")
         with torch.inference_mode():
-            return self.medium.output(self._fast.decode(latents.to(self.device)))
+            return self.medium.output(self.inference_model.decode(latents.to(self.device)))
 
     def reconstruct(self, pictures: Images) -> Tensor:  # -> (batch, C, H, W), in [0, 1]
         """Pictures, or label maps, after a round trip through their codes. It takes what :meth:`encode` takes."""
-        return self.medium.output(self._through(self._fast.reconstruct, pictures))
+        return self.medium.output(self._through(self.inference_model.reconstruct, pictures))
 
     def images(self, pictures: Tensor) -> list[Image.Image]:  # (batch, C, H, W), in [0, 1], or (batch, H, W)
         """What :meth:`decode` and :meth:`reconstruct` give, as images to look at and to save."""
@@ -120,19 +111,6 @@ class Tokenizer(Pretrained):
                 f"{tuple(pictures.shape)}: one alone is x[None]"
             )
         return list(self.medium.images(pictures))
-
-    @classmethod
-    def from_pretrained(
-        cls, name: str | Path, *, device: str | torch.device | None = None, **download: Any
-    ) -> "Tokenizer":
-        """A tokenizer from a run, a checkpoint's folder, or a model of the Hugging Face hub.
-
-        Arguments:
-            name: a path, or OWNER/NAME on the hub.
-            device: where to put it; an accelerator where there is one, by default.
-            download: passed on to ``huggingface_hub.snapshot_download``: revision, token, cache_dir...
-        """
-        return load_tokenizer(name, device=device, **download)
 
     def _through(self, work: Callable[[Tensor], Tensor], pictures: Images) -> Tensor:
         """What a part of the model makes of pictures: of a tensor at once, of others a few at a time."""
@@ -176,12 +154,14 @@ def _shape(codes: Codes) -> tuple[int, ...]:
     return tuple(codes.shape if isinstance(codes, Tensor) else np.shape(codes))
 
 
-def load_tokenizer(name: str | Path, *, device: str | torch.device | None = None, **download: Any) -> Tokenizer:
-    """A tokenizer of pictures, label maps or grey levels: see :func:`sqvae.load`."""
-    stored = read(name, download)
+def load_tokenizer(name: str | Path, *, device: str | torch.device | None = None, **download: Any) -> ImageTokenizer:
+    """A tokenizer of images, label maps or grey levels: see :func:`sqvae.load`."""
+    return ImageTokenizer.from_pretrained(name, device=device, **download)
+
+
+def tokenizer_of(stored: Stored, name: str | Path, device: str | torch.device | None) -> ImageTokenizer:
+    """A tokenizer from a stored model."""
     experiment = stored.experiment
-    if experiment.data.kind == "speech":
-        raise CheckpointError(f"{name} is a model of speech, and not of pictures")
     make = partial(build_model, experiment, experiment.data.preprocessing.shape)
     model, mark = with_weights(make, stored.checkpoint, name, device)
-    return Tokenizer(model, experiment, mark, stored.history(mark))
+    return ImageTokenizer(model, experiment, mark, stored.history(mark))

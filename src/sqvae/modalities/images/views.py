@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from sqvae.modalities.images.codebook import decoded_alone, patch_at
-from sqvae.modalities.images.tokenizer import Tokenizer
+from sqvae.modalities.images.tokenizer import ImageTokenizer
 from sqvae.modalities.views import DifferenceKey, Seen, cost_of_codes, error_in_words, signed_difference, to_bytes
 from sqvae.tokenizers import codebook_size_of
 
@@ -21,7 +21,7 @@ BRIGHTNESS = DifferenceKey("darker", "brighter", f"{FULL:g}", "where black is 0 
 
 
 def see(
-    tokenizer: Tokenizer, example: Tensor, prior: "Generator | None" = None, *, codes: Tensor | None = None
+    tokenizer: ImageTokenizer, example: Tensor, prior: "Generator | None" = None, *, codes: Tensor | None = None
 ) -> Seen:
     """One picture, label map or picture of grey levels through its codes.
 
@@ -55,21 +55,21 @@ def see(
     )
 
 
-def see_codes(tokenizer: Tokenizer, codes: Tensor) -> Tensor:  # (h, w) -> uint8 (3, H, W)
+def see_codes(tokenizer: ImageTokenizer, codes: Tensor) -> Tensor:  # (h, w) -> uint8 (3, H, W)
     """What a map of codes decodes to, to look at."""
     with torch.inference_mode():
         made = tokenizer.model.decode(codes.unsqueeze(0).to(tokenizer.device))
         return to_bytes(tokenizer.medium.shown(made)[0])
 
 
-def drawn_alone(tokenizer: Tokenizer, codes: Tensor) -> Tensor:  # (n,) -> uint8 (n, 3, P, P)
+def drawn_alone(tokenizer: ImageTokenizer, codes: Tensor) -> Tensor:  # (n,) -> uint8 (n, 3, P, P)
     """What the decoder draws where a code stands alone, with what lies around it: see :class:`CodeAtlas`."""
     with torch.inference_mode():
         return to_bytes(decoded_alone(tokenizer, codes))
 
 
 def drawn_at(
-    tokenizer: Tokenizer, codes: Tensor, place: int, others: Tensor
+    tokenizer: ImageTokenizer, codes: Tensor, place: int, others: Tensor
 ) -> Tensor:  # (h, w), (n,) -> uint8 (n, 3, P, P)
     """What each of some codes would draw at a place of a map, with as much again on each side.
 

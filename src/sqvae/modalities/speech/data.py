@@ -9,14 +9,14 @@ from torch import Tensor
 from sqvae.config import ConfigurationError, Experiment
 from sqvae.data import Progress
 from sqvae.data.speech import SPEECH_SETS, Segments, SpeechSets, load_speech
-from sqvae.modalities.observation import Evaluation
-from sqvae.modalities.prepared import Announce, Prepared, settled_source
 from sqvae.modalities.speech.abx import abx_measures, items_of
+from sqvae.modalities.speech.assembly import build_speech_model, features_of
 from sqvae.modalities.speech.evaluation import SpeechTask, evaluate_speech
 from sqvae.modalities.speech.tokenizer import SpeechTokenizer
 from sqvae.models import SpeechModel
 from sqvae.networks.speech import CONTEXT, STRIDE
-from sqvae.tokenizers import build_speech_model, features_of
+from sqvae.runs.observation import Evaluation
+from sqvae.runs.prepared import Announce, Prepared, settled_source
 from sqvae.training import Task, first_process_first, stream_seed
 
 

@@ -11,9 +11,9 @@ from torch.nn.functional import pad
 from sqvae.data import Progress
 from sqvae.data.speech import Crops, LogMel, Utterances
 from sqvae.metrics import Decibels, ReconstructionTotals
-from sqvae.modalities.observation import GAP_BATCHES, CodeWatch, Evaluation, annealing_of, mixture_gap
 from sqvae.models import Bound, Objective, Speech, SpeechModel, padded
 from sqvae.networks.speech import CONTEXT, STRIDE
+from sqvae.runs.observation import GAP_BATCHES, CodeWatch, Evaluation, annealing_of, mixture_gap
 from sqvae.tokenizers import codebook_size_of
 from sqvae.training import Validation, stream_seed
 

@@ -1,7 +1,6 @@
 """A trained model of speech, ready for use: recordings to units, and back to frames and to sound."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,11 +13,11 @@ from torch import Tensor
 from sqvae.config import ConfigurationError, Experiment, nearest
 from sqvae.data.speech import LogMel, SpeechProcessor, griffin_lim
 from sqvae.data.speech.processing import Recordings
+from sqvae.modalities.speech.assembly import build_speech_model, features_of
 from sqvae.models import Speech, SpeechModel, padded
 from sqvae.networks import without_batch_norm
 from sqvae.networks.speech import STRIDE
-from sqvae.tokenizers import Pretrained, build_speech_model, features_of, read, with_weights
-from sqvae.training import CheckpointError
+from sqvae.tokenizers import Stored, Tokenizer, with_weights
 
 Codes: TypeAlias = Tensor | NDArray[Any] | Sequence[int] | Sequence[Tensor | NDArray[Any] | Sequence[int]]
 """Of one utterance, (n,), or of several: (utterances, n), or a list."""
@@ -30,21 +29,17 @@ CHUNK = 2048
 """Encodings that are made at a time of a long recording."""
 
 
-@dataclass(frozen=True)
-class SpeechTokenizer(Pretrained):
-    """A model of speech with all that is needed to use it. :func:`sqvae.load` makes one."""
+class SpeechTokenizer(Tokenizer):
+    """A trained model of speech. :func:`sqvae.load` makes one."""
 
     model: SpeechModel
-    _fast: SpeechModel = field(init=False, repr=False)
-    """The same model with its normalisations worked into its convolutions: what frames and codes go through."""
 
-    def __post_init__(self) -> None:
+    def _folded(self) -> SpeechModel:
         model = self.model
         encoder: Any = without_batch_norm(model.encoder)
-        fast = SpeechModel(
+        return SpeechModel(
             encoder, model.quantizer, model.decoder, model.likelihood, offset=model.offset, scale=model.scale
         )
-        object.__setattr__(self, "_fast", fast.to(self.device).eval())
 
     @property
     def features(self) -> LogMel:
@@ -95,7 +90,7 @@ class SpeechTokenizer(Pretrained):
         """The likeliest codes of utterances of any lengths; together or one by one, they are the same."""
         _ = self.codebook_size
         with torch.inference_mode():
-            codes = self._fast.encode(self._batch(utterances))
+            codes = self.inference_model.encode(self._batch(utterances))
         return self._apart(codes, utterances)
 
     def encodings(
@@ -104,7 +99,7 @@ class SpeechTokenizer(Pretrained):
         """The same before quantization, of frames, or of what :meth:`encode` takes."""
         utterances = self._frames(utterances, rate)
         with torch.inference_mode():
-            encodings = self._fast.encodings(self._batch(utterances))
+            encodings = self.inference_model.encodings(self._batch(utterances))
         return self._apart(encodings, utterances)
 
     def encode_pieces(self, pieces: Iterable[Tensor]) -> Iterator[Tensor]:  # (T, mels), ... -> (n,), ...
@@ -140,7 +135,7 @@ class SpeechTokenizer(Pretrained):
             return []
         batch = torch.nn.utils.rnn.pad_sequence(codes, batch_first=True).to(self.device)
         with torch.inference_mode():
-            decoded = self._fast.decode(
+            decoded = self.inference_model.decode(
                 batch, self._who(speakers, len(codes)), torch.tensor(frames, device=self.device)
             )
         return [rows[:length].cpu() for rows, length in zip(decoded, frames, strict=True)]
@@ -152,7 +147,7 @@ class SpeechTokenizer(Pretrained):
         utterances = self._frames(utterances, rate)
         x = self._batch(utterances)._replace(speakers=self._who(speakers, len(utterances)))
         with torch.inference_mode():
-            made = self._fast.reconstruct(x)
+            made = self.inference_model.reconstruct(x)
         return [rows[: len(frames)].cpu() for rows, frames in zip(made, utterances, strict=True)]
 
     def _each(self, codes: Any) -> list[Tensor]:  # -> (n,), each
@@ -197,13 +192,6 @@ class SpeechTokenizer(Pretrained):
                 "call sound for each"
             )
         return griffin_lim(torch.as_tensor(frames), self.features, samples=samples, seed=seed)
-
-    @classmethod
-    def from_pretrained(
-        cls, name: str | Path, *, device: str | torch.device | None = None, **download: Any
-    ) -> "SpeechTokenizer":
-        """A tokenizer from a run, a checkpoint's folder, or a model of the hub: see `Tokenizer.from_pretrained`."""
-        return load_speech_tokenizer(name, device=device, **download)
 
     def _frames(self, given: Any, rate: int | None) -> Sequence[Tensor]:
         """Frames as they are; of recordings, theirs."""
@@ -251,12 +239,13 @@ def load_speech_tokenizer(
     name: str | Path, *, device: str | torch.device | None = None, **download: Any
 ) -> SpeechTokenizer:
     """A tokenizer of speech: see :func:`sqvae.load`."""
-    stored = read(name, download)
-    experiment = stored.experiment
-    if experiment.data.kind != "speech":
-        raise CheckpointError(f"{name} is a model of {experiment.data.kind}, and not of speech")
-    model, mark = with_weights(partial(build_speech_model, experiment), stored.checkpoint, name, device)
-    return SpeechTokenizer(model, experiment, mark, stored.history(mark))
+    return SpeechTokenizer.from_pretrained(name, device=device, **download)
+
+
+def tokenizer_of(stored: Stored, name: str | Path, device: str | torch.device | None) -> SpeechTokenizer:
+    """A tokenizer from a stored model."""
+    model, mark = with_weights(partial(build_speech_model, stored.experiment), stored.checkpoint, name, device)
+    return SpeechTokenizer(model, stored.experiment, mark, stored.history(mark))
 
 
 def untrained_speech_tokenizer(experiment: Experiment) -> SpeechTokenizer:

@@ -4,10 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from sqvae.config import Experiment
+from sqvae.modality import modality_of
 from sqvae.training import RunFolder, read_records
-
-NOUNS = {"speech": "utterance", "labels": "label map"}
-"""What one example is called, by the kind of data, if not a picture."""
 
 COLLAPSED, SPARSE = 0.1, 0.5
 """Below these shares of the codes that could be met, a codebook counts as collapsed, or as little used."""
@@ -45,7 +43,7 @@ def findings_of(folder: RunFolder, experiment: Experiment) -> tuple[str, ...] | 
     if not validations:
         return None
     last = validations[-1]
-    what = f"validation {NOUNS.get(experiment.kind, 'picture')}s"
+    what = f"validation {modality_of(experiment.kind).noun}s"
     return diagnose(last, last.get("counts", ()), what=what, quantizer=experiment.quantizer.name)
 
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from sqvae.metrics import Comparison
-from sqvae.modalities.diagnosis import remedy
 from sqvae.models import Objective
 from sqvae.quantizers import Quantized, Quantizer
+from sqvae.runs.diagnosis import remedy
 from sqvae.training import Validation, stream_seed
 
 

@@ -3,6 +3,7 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -10,9 +11,13 @@ from torch import nn
 
 from sqvae.config import Experiment
 from sqvae.data import Progress
-from sqvae.modalities.observation import Evaluation
+from sqvae.modality import modality_of
+from sqvae.runs.observation import Evaluation
 from sqvae.tokenizers import describe
-from sqvae.training import Examples, Task
+from sqvae.training import Examples, Plan, Task
+
+EPOCH_STEPS = 200
+"""An epoch has at least so many steps where the plan leaves the passes through the data open."""
 
 Announce: TypeAlias = Callable[[str], None]
 """Takes sentences about the data."""
@@ -62,7 +67,7 @@ class Trainable(ABC):
 
 
 class Prepared(Trainable):
-    """An experiment with its data. To add a kind: a file like `pictures.py`, a line in `run.py`."""
+    """An experiment with its data. Every kind of data has a class of this: see `sqvae.modality`."""
 
     experiment: Experiment
     data: Any
@@ -117,6 +122,19 @@ class Prepared(Trainable):
         return {split: len(self.part(split)) for split in ("train", "validation", "test")}
 
 
+def prepare(experiment: Experiment, *, announce: Announce = print, progress: Progress | None = None) -> Prepared:
+    """Load the data, and decide from it what the experiment leaves open."""
+    return modality_of(experiment.kind).prepare(experiment, announce=announce, progress=progress)
+
+
 def settled_source(source: str, names: Container[str] = ()) -> str:
     """A source as a run remembers it: a name as it is, a path in full."""
     return source if source in names or not Path(source).exists() else str(Path(source).resolve())
+
+
+def with_passes(plan: Plan, examples: int) -> Plan:
+    """A plan that says how often an epoch goes through so many examples."""
+    if plan.passes_per_epoch is not None:
+        return plan
+    steps = max(1, examples // min(plan.batch_size, examples))
+    return replace(plan, passes_per_epoch=-(-EPOCH_STEPS // steps) if steps < EPOCH_STEPS else 1)
