@@ -16,10 +16,10 @@ import sqvae
 from kinds import SHAPE, picture_tokenizer, speech_tokenizer
 from real_data import folder_of, photographs
 from sqvae.cli import main
-from sqvae.cli.wording import as_typed
 from sqvae.data import ImageProcessor, Preprocessing, UnreadablePictureError
 from sqvae.data.speech import FEATURES, SpeechProcessor, UnreadableRecordingError, read_audio, write_audio
 from sqvae.modalities import see_speech
+from sqvae.reports.wording import as_typed
 from test_detection import face, image, voc_palette
 
 TURNED = 6  # by EXIF, a quarter
