@@ -440,7 +440,7 @@ def test_new_folders_are_numbered(pictures):
 
 
 def test_a_failure_that_we_did_not_expect_keeps_its_traceback(monkeypatch):
-    monkeypatch.setattr("sqvae.cli.inspection.inspect_run", lambda run, plots: 1 / 0)
+    monkeypatch.setattr("sqvae.analysis.inspect_run", lambda run, **options: 1 / 0)
     Path("x").mkdir()
     with pytest.raises(ZeroDivisionError):
         main(["inspect", "x"])

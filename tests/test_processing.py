@@ -16,10 +16,10 @@ import sqvae
 from kinds import SHAPE, picture_tokenizer, speech_tokenizer
 from real_data import folder_of, photographs
 from sqvae.cli import main
-from sqvae.cli.wording import as_typed
 from sqvae.data import ImageProcessor, Preprocessing, UnreadablePictureError
 from sqvae.data.speech import FEATURES, SpeechProcessor, UnreadableRecordingError, read_audio, write_audio
 from sqvae.modalities.speech.views import see_speech
+from sqvae.reports.wording import as_typed
 from test_detection import face, image, voc_palette
 
 TURNED = 6  # by EXIF, a quarter
@@ -343,7 +343,9 @@ class TestRecordings:
             TypeError, match=r"got a SpeechTokenizer. Recordings are encoded by sqvae.encode_speech_to_fil"
         ):
             sqvae.encode_to_file(speech, files, out)
-        with pytest.raises(TypeError, match=r"got a ImageTokenizer.*sqvae.encode_to_file"):
+        with pytest.raises(
+            TypeError, match=r"got a ImageTokenizer.*sqvae.encode_to_file"
+        ):
             sqvae.encode_speech_to_file(picture_tokenizer("pictures"), files, out)
 
     def test_silence_is_black(self, speech):

@@ -275,7 +275,7 @@ class TestKinds:
         assert "mean squared error" in found.text
 
     def test_speech_can_be_listened_to(self, speech, place, tmp_path, monkeypatch):
-        from sqvae.cli import run_report
+        from sqvae.pages import writing
 
         assert main(["report", str(speech), "-o", str(tmp_path / "report.html")]) == 0
         found = checked(tmp_path / "report.html", place)
@@ -292,7 +292,7 @@ class TestKinds:
         assert f"All of them can be listened to: {size / 1000:,.0f} kB of sound (FLAC) lie in this page" in found.text
 
         most = len(contents[0]) + len(contents[1])
-        monkeypatch.setattr(run_report, "SOUND", most)
+        monkeypatch.setattr(writing, "SOUND", most)
         assert main(["report", str(speech), "-o", str(tmp_path / "report.html"), "--overwrite"]) == 0
         found = checked(tmp_path / "report.html", place)
         held = [b64decode(one.partition(",")[2]) for one in found.asked if one.startswith("data:audio/")]

@@ -128,7 +128,9 @@ def test_failures_are_told_at_the_end_and_the_rest_is_there(tmp_path, monkeypatc
     arguments = ["reproduce", "figure-2", "--only", "sq-vae-1", "-o", str(tmp_path / "out")]
     assert main([*arguments, "--scale", "smoke"]) == 0
     capsys.readouterr()
-    monkeypatch.setattr("sqvae.cli.reproduction.find_inception", lambda *args, **options: None)  # as if they were here
+    monkeypatch.setattr(
+        "sqvae.paper.reproduction.find_inception", lambda *args, **options: None
+    )  # as if they were here
     code = main([*arguments[:2], "table-2", *arguments[2:], "--scale", "short"])
     error = capsys.readouterr().err
     assert code == 1
@@ -449,11 +451,9 @@ def test_a_folder_of_sets_is_the_root_of_all_data(tmp_path, monkeypatch, capsys)
 
 
 def test_what_a_failure_says_is_printed_as_it_is(capsys):
-    from sqvae.cli.reproduction import _words
-
     planned = plan(ARTEFACTS["figure-2"], SCALES["smoke"], [0])[0]
     outcome = Outcome(planned, "failed", reason="no [/such] thing [bold]")
-    assert _words(outcome) == "failed: no [/such] thing [bold]"
+    assert outcome.summary == "failed: no [/such] thing [bold]"
     board = _Board(Sweep(Path("records"), Path("runs")), 1)
     with board.progress:
         board.started(planned)

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from runs import tiny, weights_of, write_pictures
-from sqvae.cli.training import is_unfinished
-from sqvae.runs import resume, train
+from sqvae.runs import is_unfinished, resume, train
 from sqvae.training import (
     Order,
     Plan,

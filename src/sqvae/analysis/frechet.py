@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from sqvae.analysis.manipulation import interpolated, neighbour_table
 from sqvae.config import check_name
 from sqvae.data import Pictures, Progress
 from sqvae.metrics import FeatureNetwork, FeatureStatistics, distance_name, frechet_distance, frechet_notes
 from sqvae.runs import Generator
+from sqvae.tokenizers.manipulation import interpolated, neighbour_table
 from sqvae.training import stream_seed
 
 TOGETHER = 64

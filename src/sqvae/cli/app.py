@@ -3,6 +3,7 @@
 Nothing heavy is imported before a command runs, so that help is instant.
 """
 
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -12,7 +13,6 @@ from typing import Annotated
 
 import typer
 
-from sqvae.cli.launch import is_first_process, is_launched
 from sqvae.cli.options import (
     Audio,
     Batch,
@@ -39,14 +39,14 @@ from sqvae.cli.options import (
 )
 from sqvae.cli.root import (
     app,
-    claims_end_here,
     ended_by_sigterm,
-    is_of_speech,
+    is_first_process,
+    is_launched,
     launched_elsewhere,
     typed_words,
     warnings_in_words,
 )
-from sqvae.cli.wording import as_typed
+from sqvae.files import claims_end_here
 
 
 @app.command(epilog="Example: sqvae train --data photos -o runs/photos --epochs 50")
@@ -88,17 +88,26 @@ def train(
 ) -> None:
     """Train a model, in a folder that holds everything about it. Ctrl-C saves; `sqvae resume` goes on."""
     from sqvae.cli import console
-    from sqvae.cli.training import asked_for, check_length, new_folder, say_taken_as, show_forecast, watched
+    from sqvae.cli.training import say_taken_as, show_forecast, watched
+    from sqvae.runs import check_length, experiment_for, new_folder
     from sqvae.runs import train as train_run
     from sqvae.training import RunFolder
 
     if out is not None and is_first_process() and not dry_run:
         RunFolder(out).check_new()  # before the data is looked at, which may take long
-    chosen = precision.value if precision else None
     check_length(epochs, steps, minutes)
-    length = [] if steps is None else [f"training.steps={steps}"]
-    given = [*length, *(settings or [])]
-    experiment, taken_as = asked_for(recipe, data, given, seed, epochs, chosen, compile_model, strict, profile.value)
+    experiment, taken_as = experiment_for(
+        recipe,
+        data,
+        settings or (),
+        seed=seed,
+        epochs=epochs,
+        steps=steps,
+        precision=precision.value if precision else None,
+        compile_model=compile_model,
+        strict=strict,
+        profile=profile.value,
+    )
     if dry_run:
         say_taken_as(taken_as, experiment.data.source)
         show_forecast(experiment, minutes)
@@ -140,8 +149,8 @@ def resume(
     nodes: Nodes = 1,
 ) -> None:
     """Go on exactly where a run stands: the same weights come out as if it had never stopped."""
-    from sqvae.cli.priors import is_prior, watched_prior
-    from sqvae.cli.training import check_length, processes_of, watched
+    from sqvae.cli.training import watched, watched_prior
+    from sqvae.runs import check_length, is_prior, processes_of
     from sqvae.runs import resume as resume_run
     from sqvae.training import RunFolder
 
@@ -176,18 +185,19 @@ def evaluate(
 
     The results are kept in the run's folder: results-SPLIT.json, .md and .png.
     """
-    import json
-
+    from sqvae.analysis import evaluate_run
     from sqvae.cli import console
-    from sqvae.cli.evaluation import evaluate_run, show
+    from sqvae.cli.results import show_evaluation
 
+    announce = (lambda text: None) if as_json else console.note
     with console.progress_bar() as progress:
-        announce = (lambda text: None) if as_json else console.note
-        result = evaluate_run(run, data, split.value, batch, progress, announce, rates=not no_rates)
+        result = evaluate_run(
+            run, split.value, data=data, batch=batch, rates=not no_rates, progress=progress, announce=announce
+        )
     if as_json:
         print(json.dumps(result.record, indent=2))
-        return
-    show(result)
+    else:
+        show_evaluation(result)
 
 
 @app.command(epilog="Example: sqvae reconstruct runs/photos cat.jpg dog.jpg -o rebuilt")
@@ -204,31 +214,25 @@ def reconstruct(
     """Send pictures, or recordings, through their codes and back, and save what comes out."""
     from sqvae.cli import console
     from sqvae.cli.left_out import LeftOut
-    from sqvae.cli.pictures import PictureFolder
-    from sqvae.cli.targets import check_apart
-    from sqvae.data import count, stream
-    from sqvae.modalities.images.tokenizer import load_tokenizer
+    from sqvae.cli.results import show_saved
+    from sqvae.inference import noun_of
+    from sqvae.inference import reconstruct as reconstructed
 
-    if not overwrite:
-        check_apart(inputs, out)
-    if is_of_speech(run, speaker=speaker, audio=audio):
-        from sqvae.cli.speech import reconstruct_recordings
-
-        reconstruct_recordings(run, inputs, out, speaker=speaker, audio=audio, strict=strict, overwrite=overwrite)
-        return
-    tokenizer = load_tokenizer(run)
-    folder, seen = PictureFolder(out, overwrite=overwrite), 0
-    with console.progress_bar() as progress, LeftOut(tokenizer.medium.noun) as left_out:
-        total = count(inputs, labels=tokenizer.preprocessing.labels)
-        for names, pictures in stream(
-            inputs, tokenizer.preprocessing, batch=batch, strict=strict, on_skip=left_out, on_note=left_out.note
-        ):
-            folder.save(names, tokenizer.medium.images(tokenizer.reconstruct(pictures)))
-            seen += len(names)
-            progress("reconstructing", seen, total)
-    if not seen:
-        raise ValueError(f"none of the {tokenizer.medium.noun}s can be read: nothing has been written to {out}")
-    console.out.print(f"{console.counted(seen, tokenizer.medium.noun)} in {out}")
+    with LeftOut(noun_of(run)) as left_out, console.progress_bar() as progress:
+        saved = reconstructed(
+            run,
+            inputs,
+            out,
+            batch=batch,
+            strict=strict,
+            overwrite=overwrite,
+            speaker=speaker,
+            audio=audio,
+            on_skip=left_out,
+            on_note=left_out.note,
+            progress=progress,
+        )
+    show_saved(saved)
 
 
 @app.command(epilog="Example: sqvae encode runs/photos photos -o codes.safetensors")
@@ -248,41 +252,30 @@ def encode(
     """Turn pictures, or recordings, into codes, in one file that describes itself. Memory stays flat, however many."""
     from sqvae.cli import console
     from sqvae.cli.left_out import LeftOut
-    from sqvae.cli.targets import check_free
-    from sqvae.cli.training import is_unfinished
-    from sqvae.codec import CONVERSIONS, SAFETENSORS, UNIT_CONVERSIONS, check_ending, encode_to_file
-    from sqvae.modalities.images.tokenizer import load_tokenizer
-    from sqvae.training import RunFolder
+    from sqvae.data.wording import counted
+    from sqvae.inference import encode as encoded
+    from sqvae.inference import noun_of
 
-    of_speech = is_of_speech(run)
-    check_ending(out, [SAFETENSORS, *(UNIT_CONVERSIONS if of_speech else CONVERSIONS)])
-    check_free(out, overwrite)
-    if is_unfinished(run):
-        console.warning(
-            f"{run} is not trained to its end. When it goes on it becomes another model, which can't decode these "
-            f"codes; to keep this one, copy {RunFolder(run).usable()}"
-        )
-    if of_speech:
-        from sqvae.cli.speech import encode_recordings
-
-        encode_recordings(run, inputs, out, strict=strict)
-        return
-    tokenizer = load_tokenizer(run)
-    with console.progress_bar() as progress, LeftOut(tokenizer.medium.noun) as left_out:
-        codes = encode_to_file(
-            tokenizer,
+    with LeftOut(noun_of(run)) as left_out, console.progress_bar() as progress:
+        codes = encoded(
+            run,
             inputs,
             out,
-            batch_size=batch,
+            batch=batch,
             strict=strict,
+            overwrite=overwrite,
             on_skip=left_out,
             on_note=left_out.note,
+            warn=console.warning,
             progress=progress,
         )
-    each = "x".join(map(str, codes.shape[1:]))
+    each = f"{'x'.join(map(str, codes.shape))} codes each,"
+    if codes.codes_per_second:
+        each = f"{codes.seconds / 60:.1f} minutes, {codes.codes_per_second:g} codes a second"
     console.out.print(
-        f"{console.counted(len(codes), tokenizer.medium.noun)}, {each} codes each, below {codes.codebook_size}: "
-        f"{out} ({out.stat().st_size:,} bytes)"
+        f"{counted(codes.number, codes.noun)}, {each} below {codes.codebook_size}: "
+        f"{out} ({out.stat().st_size:,} bytes)",
+        soft_wrap=codes.codes_per_second > 0,
     )
 
 
@@ -298,26 +291,22 @@ def decode(
 ) -> None:
     """Turn codes back into pictures, or into log-mel frames and sound. Codes of another model are refused."""
     from sqvae.cli import console
-    from sqvae.cli.pictures import PictureFolder
-    from sqvae.cli.wording import UNCHECKED
-    from sqvae.codec import CodeFile, decode_file
-    from sqvae.modalities.images.tokenizer import load_tokenizer
+    from sqvae.cli.results import show_saved
+    from sqvae.inference import decode as decoded
 
-    if is_of_speech(run, speaker=speaker, audio=audio):
-        from sqvae.cli.speech import decode_units
-
-        decode_units(run, codes, out, speaker=speaker, audio=audio, overwrite=overwrite)
-        return
-    tokenizer = load_tokenizer(run)
-    file, seen, folder = CodeFile.open(codes), 0, PictureFolder(out, overwrite=overwrite)
-    if not file.checked:
-        console.note(UNCHECKED.format(codes))
     with console.progress_bar() as progress:
-        for names, pictures in decode_file(tokenizer, file, batch_size=batch):
-            folder.save(names, tokenizer.medium.images(pictures))
-            seen += len(names)
-            progress("decoding", seen, len(file))
-    console.out.print(f"{console.counted(seen, tokenizer.medium.noun)} in {out}")
+        saved = decoded(
+            run,
+            codes,
+            out,
+            batch=batch,
+            overwrite=overwrite,
+            speaker=speaker,
+            audio=audio,
+            announce=console.note,
+            progress=progress,
+        )
+    show_saved(saved)
 
 
 @app.command(epilog="Example: sqvae abx runs/speech triphones.item --data recordings")
@@ -343,9 +332,32 @@ def abx(
     ] = False,
 ) -> None:
     """Test how well the units of a model of speech tell phones apart: the ABX error, of which 50% is chance."""
-    from sqvae.cli.speech import report_abx
+    from rich.table import Table
 
-    report_abx(run, items, data, mode or [], on or [], allow_missing)
+    from sqvae.analysis import abx_of_run
+    from sqvae.cli import console
+    from sqvae.cli.left_out import LeftOut
+    from sqvae.modalities.speech.abx import REPRESENTATIONS
+
+    with console.progress_bar() as progress, LeftOut("recording") as left_out:
+        found = abx_of_run(
+            run,
+            items,
+            data,
+            modes=mode or (),
+            representations=on or (),
+            allow_missing=allow_missing,
+            on_skip=left_out,
+            progress=progress,
+        )
+    table = Table("on", "mode", "error", "triples", title=f"ABX, {found.items:,} items of {items.name}; 50% is chance")
+    for (one_mode, name), result in found.results.items():
+        table.add_row(REPRESENTATIONS[name].description, one_mode, f"{100 * result.error:.2f}%", f"{result.triples:,}")
+    console.out.print(table)
+    if found.missing:
+        console.note(f"{found.missing:,} items of recordings that are not there are left out")
+    if found.too_short:
+        console.note(f"up to {found.too_short:,} items are shorter than a code, and left out")
 
 
 @app.command(epilog="Example: sqvae inspect runs/photos")
@@ -369,20 +381,26 @@ def inspect(
     """Say what a run is, how it trained and which codes it uses, in plain words; and draw what its codes stand for."""
     from rich.markup import escape
 
+    from sqvae.analysis import inspect_run
     from sqvae.cli import console
-    from sqvae.cli.inspection import Plots, inspect_run
-    from sqvae.cli.targets import check_plots_free
-    from sqvae.tokenizers import check_there
+    from sqvae.reports.wording import as_typed
 
-    check_there(run)
-    check_plots_free(run, None if no_plots else out, overwrite)
     with console.progress_bar() as progress:
-        plots = None if no_plots else Plots(out, data, codes, pictures, progress, console.note)
-        sections = inspect_run(run, plots)
+        sections = inspect_run(
+            run,
+            plots=not no_plots,
+            path=out,
+            data=data,
+            codes=codes,
+            pictures=pictures,
+            overwrite=overwrite,
+            progress=progress,
+            announce=console.note,
+        )
     for section in sections:
         console.out.print(f"[bold]{section.title}[/]")
         for line in section.lines:
-            console.out.print(f"  {escape(line)}", soft_wrap=True)
+            console.out.print(f"  {escape(as_typed(line))}", soft_wrap=True)
 
 
 @app.command(epilog="Example: sqvae reproduce figure-2 --scale smoke")
@@ -437,27 +455,17 @@ def reproduce(
 
     What is finished is kept, and what was interrupted goes on.
     """
-    from sqvae.cli.reproduction import Request, carry_out, show_plan, write_reports
+    from sqvae.cli.reproduction import carry_out, show_plan, show_reports
+    from sqvae.paper import Reproduction
 
-    request = Request(
-        names=names or [],
-        scale=scale.value,
-        seeds=seeds,
-        only=only or [],
-        jobs=jobs,
-        data=data,
-        out=out,
-        runs=runs or out / "runs",
-        page=page or out / "results.md",
-        overwrite=overwrite,
-        download=download,
-    ).checked()
+    asked = Reproduction(names or (), scale.value, seeds, only or (), jobs, data, out, runs, page)
+    asked.check(overwrite=overwrite)
     if dry_run:
-        show_plan(request)
+        show_plan(asked)
     elif no_run:
-        write_reports(request)
-    elif code := carry_out(request):
-        raise typer.Exit(code)
+        show_reports(asked)
+    else:
+        carry_out(asked, download=download)
 
 
 @app.command("list", epilog="Example: sqvae list recipes")
@@ -469,10 +477,10 @@ def list_things(
     from rich.table import Table
 
     from sqvae.cli import console
-    from sqvae.cli.listing import listing
+    from sqvae.paper.listing import listed
 
     table = Table(box=None, show_header=False)
-    for name, words in listing(kind.value):
+    for name, words in listed(kind.value):
         table.add_row(f"[bold]{name}[/]", escape(words))
     console.out.print(table)
 
@@ -492,6 +500,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ours = type(failure).__module__.startswith("sqvae.")
         if "SQVAE_DEBUG" in os.environ or not (ours or isinstance(failure, ValueError | OSError | ModuleNotFoundError)):
             raise
+        from sqvae.reports.wording import as_typed
+
         print(f"sqvae: {as_typed(str(failure))}", file=sys.stderr)
         return 1
     return 0

@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
-from sqvae.cli.wording import as_typed
+from sqvae.reports.wording import as_typed
 from sqvae.training import Pace, Position, Validation, Watcher, in_words
 
 out = Console(highlight=False)
@@ -18,23 +19,12 @@ err = Console(stderr=True, highlight=False)
 
 def note(text: str) -> None:
     """A sentence beside the results."""
-    err.print(f"[dim]-[/] {_escaped(as_typed(text))}", soft_wrap=True)
+    err.print(f"[dim]-[/] {escape(as_typed(text))}", soft_wrap=True)
 
 
 def warning(text: str) -> None:
     """A sentence that a person should read."""
-    err.print(f"[bold yellow]warning:[/] {_escaped(as_typed(text))}", soft_wrap=True)
-
-
-def counted(number: int, noun: str) -> str:
-    """So many of something: "1 picture", "2,000 pictures"."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def _escaped(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)
+    err.print(f"[bold yellow]warning:[/] {escape(as_typed(text))}", soft_wrap=True)
 
 
 @contextlib.contextmanager

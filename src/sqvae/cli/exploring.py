@@ -1,16 +1,12 @@
 """The command that opens a run in the browser."""
 
 import importlib.util
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from sqvae.cli.options import HeldOut, Prior, Run
 from sqvae.cli.root import app
-
-if TYPE_CHECKING:
-    from sqvae.runs import Generator
 
 
 @app.command(epilog="Example: sqvae explore runs/photos")
@@ -37,48 +33,13 @@ def explore(
     import webbrowser
 
     from sqvae.cli import console
-    from sqvae.explore import explorer_of, free_socket, serve
-    from sqvae.tokenizers import load
+    from sqvae.explore import free_socket, open_run, serve
 
     def started(address: str) -> None:
         console.out.print(f"{run} is at {address} on this machine; Ctrl-C stops it", soft_wrap=True)
         if opened:
             webbrowser.open(address)
 
-    tokenizer = load(run)
-    held_out, missing = _held_out(run, tokenizer, data) if tokenizer.is_discrete else (None, "")
-    explorer = explorer_of(run, tokenizer, _prior(run, prior), held_out, missing)
+    with console.progress_bar() as progress:
+        explorer = open_run(run, data=data, prior=prior, progress=progress, announce=console.note, warn=console.warning)
     serve(explorer, free_socket(port), started)
-
-
-def _prior(run: Path, folder: Path | None) -> "Generator | None":
-    """The run's prior; a reason why not, where it is there but of no use."""
-    from sqvae.cli import console
-    from sqvae.cli.compression import has_prior
-    from sqvae.runs import load_generator
-    from sqvae.training import CheckpointError
-
-    if not has_prior(run, folder):
-        return None
-    try:
-        return load_generator(run, folder)
-    except CheckpointError as failure:
-        if folder is not None:
-            raise
-        console.warning(f"without the prior: {failure}")
-        return None
-
-
-def _held_out(run: Path, tokenizer: Any, data: str | None) -> tuple[Any, str]:
-    """Examples that the model was not trained on; or none, and why."""
-    from sqvae.cli import console
-    from sqvae.cli.evaluation import data_of
-
-    try:
-        with console.progress_bar() as progress:
-            prepared = data_of(run, tokenizer, data, progress, console.note)[1]
-    except (OSError, ValueError, ImportError) as failure:
-        if data is not None:
-            raise
-        return None, str(failure)
-    return prepared.part("validation"), ""

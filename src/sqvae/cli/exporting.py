@@ -27,6 +27,27 @@ def export(
     ONNX files and programs of torch.export take batches and pictures of any size. They are compared with the library
     before they get their names.
     """
-    from sqvae.cli.run_export import Wanted, carry_out
+    from sqvae.cli import console
+    from sqvae.config import ConfigurationError
+    from sqvae.export import export_run
 
-    carry_out(run, out, Wanted(onnx=onnx, torch=program, pretrained=pretrained), overwrite=overwrite)
+    formats = [name for name, wanted in (("onnx", onnx), ("torch", program)) if wanted]
+    if not formats and not pretrained:
+        raise ConfigurationError("say what to export: --onnx, --torch, --pretrained, or several of them")
+    exported = export_run(run, out, formats, pretrained=pretrained, overwrite=overwrite, announce=console.note)
+    for file in exported.files:
+        console.out.print(f"{out / file.name}: {file.signature}, {file.bytes:,} bytes", soft_wrap=True)
+    for file in exported.files:
+        if file.comparison is None:
+            console.warning(
+                f"{file.name} was not compared with the library: that takes {file.runner}, which is not installed "
+                f"(pip install {file.runner})"
+            )
+        else:
+            console.note(file.comparison)
+    for sentence in exported.left_out:
+        console.warning(sentence)
+    if formats:
+        console.note(f"{out / 'export.json'} says how to use them without this package")
+    if pretrained:
+        console.out.print(f"{out}: configuration, weights and a model card (README.md)", soft_wrap=True)

@@ -1,12 +1,12 @@
 """The commands about priors: train them, sample, change codes on purpose, compress."""
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sqvae.cli.launch import is_first_process
 from sqvae.cli.options import (
     Audio,
     Batch,
@@ -25,7 +25,7 @@ from sqvae.cli.options import (
     Steps,
     Strict,
 )
-from sqvae.cli.root import app, launched_elsewhere
+from sqvae.cli.root import app, is_first_process, launched_elsewhere
 
 
 @app.command("train-prior", epilog="Example: sqvae train-prior runs/photos --network pixelsnail")
@@ -61,16 +61,28 @@ def train_prior(
 ) -> None:
     """Learn how likely a model's codes are, one after the other: then it can sample, and compress."""
     from sqvae.cli import console
-    from sqvae.cli.priors import asked_for, watched_prior
-    from sqvae.cli.training import check_length
-    from sqvae.runs import train
+    from sqvae.cli.training import watched_prior
+    from sqvae.runs import check_length, is_unfinished, prior_experiment_for, train
     from sqvae.training import RunFolder
 
     check_length(epochs, steps, minutes)
-    changes = [*([] if steps is None else [f"training.steps={steps}"]), *(settings or [])]
-    experiment, folder = asked_for(
-        run, out, network, given, by_class, until_nll, data, changes, seed=seed, epochs=epochs
+    experiment, folder = prior_experiment_for(
+        run,
+        network,
+        settings or (),
+        out=out,
+        given=given,
+        by_class=by_class,
+        until=until_nll,
+        data=data,
+        seed=seed,
+        epochs=epochs,
+        steps=steps,
     )
+    if is_unfinished(run):
+        console.warning(
+            f"{run} is not trained to its end. When it goes on it becomes another model, without this prior"
+        )
     if launched_elsewhere(devices, nodes, []):
         return
     if is_first_process():
@@ -121,16 +133,23 @@ def sample(
     audio: Audio = False,
 ) -> None:
     """Draw new pictures, or utterances, from a model and its prior."""
-    from sqvae.cli.priors import Choices, sample_pictures, sample_speech
-    from sqvae.cli.root import is_of_speech
+    from sqvae.cli import console
+    from sqvae.cli.results import show_saved
+    from sqvae.inference import Choices, sample_to_files
 
-    choices = Choices(number, temperature, top_k, top_p, classes, seed, batch)
-    if is_of_speech(run, speaker=speaker, audio=audio):
-        sample_speech(
-            run, prior, out, choices, seconds=length or 3.0, speaker=speaker, audio=audio, overwrite=overwrite
+    with console.progress_bar() as progress:
+        saved = sample_to_files(
+            run,
+            out,
+            Choices(number, temperature, top_k, top_p, classes, seed, batch),
+            prior=prior,
+            seconds=length,
+            speaker=speaker,
+            audio=audio,
+            overwrite=overwrite,
+            progress=progress,
         )
-    else:
-        sample_pictures(run, prior, out, choices, seconds=length, overwrite=overwrite)
+    show_saved(saved)
 
 
 @app.command(epilog="Example: sqvae neighbors runs/photos cat.jpg dog.jpg -o neighbors.png")
@@ -146,9 +165,18 @@ def neighbors(
     overwrite: Overwrite = False,
 ) -> None:
     """Replace every code by its k-th nearest, and see what becomes of pictures: codes that lie well change little."""
-    from sqvae.cli.manipulation import show_neighbors
+    from sqvae.analysis import save_neighbours
+    from sqvae.cli import console
+    from sqvae.cli.left_out import LeftOut
+    from sqvae.inference import noun_of
 
-    show_neighbors(run, inputs, out, k or [3, 5, 10], strict=strict, overwrite=overwrite)
+    ks = k or [3, 5, 10]
+    with LeftOut(noun_of(run)) as left_out:
+        save_neighbours(
+            run, inputs, out, ks, strict=strict, overwrite=overwrite, on_skip=left_out, on_note=left_out.note
+        )
+    ranks = ", ".join(map(str, ks))
+    console.out.print(f"originals, reconstructions, and every code's neighbour {ranks}, from top to bottom: {out}")
 
 
 @app.command(epilog="Example: sqvae interpolate runs/photos cat.jpg dog.jpg -o between.png")
@@ -163,9 +191,11 @@ def interpolate(
     overwrite: Overwrite = False,
 ) -> None:
     """Go from one picture to another in equal steps through the space that codes lie in, by the nearest codes."""
-    from sqvae.cli.manipulation import show_interpolation
+    from sqvae.analysis import save_interpolation
+    from sqvae.cli import console
 
-    show_interpolation(run, first, second, out, steps, overwrite=overwrite)
+    save_interpolation(run, first, second, out, steps, overwrite=overwrite, on_note=console.note)
+    console.out.print(f"{first}, {steps} pictures from it to {second}, and that one: {out}", soft_wrap=True)
 
 
 @app.command(epilog="Example: sqvae fid runs/photos --of reconstruction --of samples")
@@ -208,9 +238,35 @@ def fid(
     The sets are: reconstruction; samples, of its prior; samples-histogram and samples-uniform, of codes drawn one by
     one; neighbor-3, neighbor-5 and neighbor-10; interpolation. Kept in RUN/distances-test.json.
     """
-    from sqvae.cli.distances import Asked, report_distances
+    from rich.table import Table
 
-    report_distances(run, Asked(of or [], features, weights, download, pictures, data, prior, seed), as_json=as_json)
+    from sqvae.analysis import measure_distances
+    from sqvae.cli import console
+
+    with console.progress_bar() as progress:
+        found = measure_distances(
+            run,
+            of or (),
+            features=features,
+            weights=weights,
+            download=download,
+            pictures=pictures,
+            data=data,
+            prior=prior,
+            seed=seed,
+            progress=progress,
+            announce=(lambda text: None) if as_json else console.note,
+            warn=console.note,
+        )
+    if as_json:
+        print(json.dumps(found.record, indent=2))
+        return
+    for note in found.notes:
+        console.warning(note)
+    table = Table("distance", "value", title=found.setting, title_justify="left")
+    for name, value in found.distances.items():
+        table.add_row(name, f"{value:.2f}")
+    console.out.print(table)
 
 
 @app.command(epilog="Example: sqvae compress runs/photos photos -o photos.sqz")
@@ -233,19 +289,37 @@ def compress(
 
     Codes come back exactly, and pictures as the model reconstructs them.
     """
-    from sqvae.cli.compression import compress_pictures
+    from sqvae.cli import console
+    from sqvae.cli.left_out import LeftOut
+    from sqvae.data.wording import counted
+    from sqvae.inference import compress as compressed
+    from sqvae.inference import noun_of
 
-    compress_pictures(
-        run,
-        prior,
-        inputs,
-        out,
-        learned=not no_prior,
-        names=not no_names,
-        batch=batch,
-        strict=strict,
-        overwrite=overwrite,
+    with LeftOut(noun_of(run)) as left_out, console.progress_bar() as progress:
+        made = compressed(
+            run,
+            inputs,
+            out,
+            prior=prior,
+            learned=not no_prior,
+            names=not no_names,
+            batch=batch,
+            strict=strict,
+            overwrite=overwrite,
+            on_skip=left_out,
+            on_note=left_out.note,
+            progress=progress,
+        )
+    console.out.print(
+        f"{counted(made.number, made.noun)} in {out}: {made.bytes:,} bytes, "
+        f"{made.bits_per_pixel:.4f} bits per pixel; codes take {made.bits_per_code:.3f} bits each by {made.by}",
+        soft_wrap=True,
     )
+    if not made.prior_pays:
+        console.warning(
+            f"without the prior the codes of this file would take only {made.bits_per_code_without_prior:.3f} bits "
+            f"each: compress with --no-prior, or train the prior longer"
+        )
 
 
 @app.command(epilog="Example: sqvae decompress runs/photos photos.sqz -o restored")
@@ -258,6 +332,10 @@ def decompress(
     overwrite: Overwrite = False,
 ) -> None:
     """Restore pictures from a compressed file: their codes exactly, whatever the machine."""
-    from sqvae.cli.compression import decompress_pictures
+    from sqvae.cli import console
+    from sqvae.cli.results import show_saved
+    from sqvae.inference import decompress as decompressed
 
-    decompress_pictures(run, prior, file, out, batch=batch, overwrite=overwrite)
+    with console.progress_bar() as progress:
+        saved = decompressed(run, file, out, prior=prior, batch=batch, overwrite=overwrite, progress=progress)
+    show_saved(saved)

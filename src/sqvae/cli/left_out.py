@@ -4,7 +4,7 @@ from types import TracebackType
 
 from sqvae.cli import console
 from sqvae.data import Skipped
-from sqvae.data.wording import printable
+from sqvae.data.wording import counted, printable
 
 SHOWN = 3
 """How many with the same fault get a line of their own."""
@@ -40,5 +40,5 @@ class LeftOut:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         for fault, count in self._counts.items():
             if count > SHOWN:
-                more = console.counted(count - SHOWN, f"more {self.noun}")
+                more = counted(count - SHOWN, f"more {self.noun}")
                 console.warning(f"left out: {more} for the same reason as {printable(str(self._first[fault]))}")

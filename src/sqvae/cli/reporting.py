@@ -22,11 +22,19 @@ def report(
 ) -> None:
     """Write a page about a run, in one file that needs no other: examples, codebook, training, measures, samples."""
     from sqvae.cli import console
-    from sqvae.cli.run_report import write_report
-    from sqvae.cli.run_shown import Wanted
+    from sqvae.pages import write_run_page
 
     with console.progress_bar() as progress:
-        missing = write_report(run, out, Wanted(data, prior, examples, progress, console.note), overwrite=overwrite)
+        missing = write_run_page(
+            run,
+            out,
+            data=data,
+            prior=prior,
+            examples=examples,
+            overwrite=overwrite,
+            progress=progress,
+            announce=console.note,
+        )
     for line in missing:
         console.note(f"not on the page: {line}")
     console.out.print(f"{out} ({out.stat().st_size:,} bytes): open it in any browser", soft_wrap=True)

@@ -1,20 +1,19 @@
 """The application that commands belong to, and what they share. Nothing heavy is imported here."""
 
 import contextlib
+import os
 import signal
 import threading
 import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
-from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
 import typer
 
 from sqvae.cli.groups import PlainGroup
-from sqvae.cli.launch import is_launched, launch
-from sqvae.files import BusyError, UncheckedWarning, alone
+from sqvae.files import UncheckedWarning
 
 app = typer.Typer(
     name="sqvae",
@@ -31,31 +30,6 @@ app = typer.Typer(
 
 typed_words: ContextVar[list[str]] = ContextVar("typed")
 """What stood on the command line."""
-
-
-_claims: ContextVar[contextlib.ExitStack] = ContextVar("claims")
-
-
-@contextlib.contextmanager
-def claims_end_here() -> Iterator[None]:
-    """What is claimed within the block is free after it."""
-    with contextlib.ExitStack() as stack:
-        token = _claims.set(stack)
-        try:
-            yield
-        finally:
-            _claims.reset(token)
-
-
-def claim(target: Path) -> None:
-    """Keep other commands from writing to a file or folder until this one ends; raise if another does."""
-    stack = _claims.get(None)
-    if stack is None:  # no command, but a program that uses the same functions
-        return
-    try:
-        stack.enter_context(alone(target))
-    except BusyError as busy:
-        raise BusyError(f"can't write {target}: {busy.strerror} with -o") from None
 
 
 @app.callback(invoke_without_command=True)
@@ -113,21 +87,22 @@ def warnings_in_words() -> Iterator[None]:
         warnings.showwarning = usual
 
 
-def is_of_speech(run: Path, *, speaker: str | None = None, audio: bool = False) -> bool:
-    """Whether a run is a model of speech; raises if it isn't, and is asked for a voice."""
-    from sqvae.config import ConfigurationError
-    from sqvae.tokenizers import kind_of
+def is_launched() -> bool:
+    """Whether this process is already one of several, started by us, torchrun or `accelerate launch`."""
+    return "LOCAL_RANK" in os.environ
 
-    kind = kind_of(run)
-    if kind != "speech" and (speaker is not None or audio):
-        raise ConfigurationError(f"--speaker and --audio are of models of speech, and {run} is one of {kind}")
-    return kind == "speech"
+
+def is_first_process() -> bool:
+    """Whether this process talks to the person."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def launched_elsewhere(devices: int | None, nodes: int, extra: list[str]) -> bool:
     """Start several processes if they are asked for; True when they have done the work."""
     if is_launched() or ((devices or 1) == 1 and nodes == 1):
         return False
+    from sqvae.training import launch
+
     code = launch([*typed_words.get(), *extra], devices or 1, nodes)
     if code:
         raise typer.Exit(code)

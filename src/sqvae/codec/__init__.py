@@ -3,7 +3,7 @@
 from sqvae.codec.aside import CodeFileError
 from sqvae.codec.compressed import CompressedFile, CompressedSize, CompressedWriter
 from sqvae.codec.expectations import Adaptive, AdaptiveCost, Expectation, Histogram, Learned
-from sqvae.codec.formats import SAFETENSORS, check_ending, written_as
+from sqvae.codec.formats import SAFETENSORS, UNCHECKED, check_ending, written_as
 from sqvae.codec.tokens import CONVERSIONS, CodeFile, Coder, CodeWriter, NameTaker, decode_file, encode_to_file
 from sqvae.codec.units import (
     UNIT_CONVERSIONS,
@@ -19,6 +19,7 @@ from sqvae.codec.units import (
 __all__ = [
     "CONVERSIONS",
     "SAFETENSORS",
+    "UNCHECKED",
     "UNIT_CONVERSIONS",
     "Adaptive",
     "AdaptiveCost",

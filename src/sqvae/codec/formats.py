@@ -51,6 +51,12 @@ VERSION = 2
 LONGEST_HEADER = 1 << 20
 """Bytes of a safetensors file that are read as its header, whatever it says of itself."""
 
+UNCHECKED = (
+    "{} was written by an earlier version, without a checksum, so that it can't be told whether it is still as it was "
+    "written; `sqvae encode` writes one now"
+)
+"""What is to be said of a file of codes whose content can't be checked."""
+
 LONGEST_REASON = 200
 """Characters of what is said to be wrong with a file."""
 

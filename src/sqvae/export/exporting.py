@@ -64,6 +64,30 @@ class Written:
     agreement: Agreement | None
     """None: that is not installed, so nothing was compared."""
 
+    @property
+    def signature(self) -> str:
+        """What the program takes and gives, by names and shapes."""
+        half = self.half
+        given = ", ".join(f"{slot.name} ({', '.join(map(str, slot.shape))})" for slot in half.inputs)
+        return f"{given} to {half.output.name} ({', '.join(map(str, half.output.shape))})"
+
+    @property
+    def comparison(self) -> str | None:
+        """How it compares with the library, in words; None where nothing was compared."""
+        found, half = self.agreement, self.half
+        if found is None:
+            return None
+        shapes = ", ".join("x".join(map(str, shape)) for shape in found.shapes)
+        if half.name == "decoder":
+            result = f"all {found.outputs:,} values within {found.error:.1g}"
+            if found.ties:
+                result += f", but for {found.ties:,} pixels whose class is another, of two that are as likely"
+        elif found.ties:
+            result = f"{found.ties:,} of {found.outputs:,} codes are others, each on the border of two"
+        else:
+            result = f"all {found.outputs:,} codes are the same"
+        return f"{self.name} in {self.runner} against the library, on {half.inputs[0].name} of {shapes}: {result}"
+
 
 @dataclass(frozen=True)
 class Exported:

@@ -1,6 +1,7 @@
 """Files: whatever this package writes appears whole under its name, or not at all."""
 
 from sqvae.files.locking import BusyError, alone
+from sqvae.files.targets import check_all_free, check_free, check_ours, claim, claims_end_here
 from sqvae.files.writing import (
     UncheckedWarning,
     beside,
@@ -18,8 +19,13 @@ __all__ = [
     "UncheckedWarning",
     "alone",
     "beside",
+    "check_all_free",
+    "check_free",
     "check_ordinary",
+    "check_ours",
     "checksum_of",
+    "claim",
+    "claims_end_here",
     "folder_within",
     "remove_abandoned",
     "sync",

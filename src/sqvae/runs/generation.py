@@ -133,6 +133,16 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
 
 
+def has_prior(run: str | Path, prior: str | Path | None = None) -> bool:
+    """Whether there is a prior for a run: in its folder, or elsewhere if a place is given.
+
+    Arguments:
+        run: the folder of the model.
+        prior: the folder of the prior, if it is not the run's own.
+    """
+    return prior is not None or (Path(run) / PLACE).exists()
+
+
 def load_generator(
     run: str | Path, prior: str | Path | None = None, *, device: str | torch.device | None = None
 ) -> Generator:

@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 import torch
 
 from sqvae.config import to_json
+from sqvae.reports import error_of
 from sqvae.sweeps.records import Planned, Record, load_record
 from sqvae.training import RunFolder, StopSignals
 
@@ -25,6 +26,9 @@ GRACE = 60.0
 KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**32)}
 """Has glibc keep what a step has freed for the next. Otherwise it goes back to the system each time, and with 256
 classes a quarter of a step is spent on getting it again."""
+
+TAIL = 65_536
+"""Bytes at the end of a log that hold its last record, whatever it is."""
 
 State = Literal["found", "finished", "failed"]
 
@@ -38,6 +42,16 @@ class Outcome:
     record: Record | None = None
     reason: str = ""
     """Why it failed, in one line."""
+
+    @property
+    def summary(self) -> str:
+        """What came of it, in words."""
+        record = self.record
+        if record is None:
+            return f"failed: {self.reason}"
+        use = f", perplexity {record.measures['perplexity']:.1f}" if "perplexity" in record.measures else ""
+        missing = "".join(f"; but {note}" for note in record.notes)
+        return f"{error_of(record.measures)}{use}, {record.seconds / 60:.1f} minutes{missing}"
 
 
 class SweepStoppedError(Exception):
@@ -192,6 +206,17 @@ class Sweep:
     def folder_of(self, planned: Planned) -> RunFolder:
         """Where a run is carried out; a sequel in that of its model."""
         return RunFolder(self.runs / planned.model.name)
+
+    def epochs_done(self, planned: Planned) -> int:
+        """How many epochs a run has trained for, by the end of its log."""
+        log = self.folder_of(planned).log
+        try:
+            with log.open("rb") as file:
+                file.seek(max(0, log.stat().st_size - TAIL))
+                lines = file.read().split(b"\n")[:-1]
+            return int(json.loads(lines[-1])["epoch"])
+        except (OSError, ValueError, IndexError):  # none yet, or just being written
+            return 0
 
     def log_of(self, planned: Planned) -> Path:
         """What a run has printed, with the traceback where it has failed."""

@@ -11,6 +11,7 @@ from sqvae.training.checkpoints import (
     write_json,
 )
 from sqvae.training.folder import RunFolder, no_such_folder
+from sqvae.training.launch import is_first_process, is_launched, launch
 from sqvae.training.loop import (
     Examples,
     Task,
@@ -56,6 +57,9 @@ __all__ = [
     "fingerprint",
     "first_process_first",
     "in_words",
+    "is_first_process",
+    "is_launched",
+    "launch",
     "leave_other_processes",
     "make_accelerator",
     "no_such_folder",

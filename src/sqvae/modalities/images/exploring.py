@@ -5,13 +5,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sqvae.analysis import interpolated
 from sqvae.modalities.exploring import Box, Example, ExampleView
 from sqvae.modalities.images.tokenizer import ImageTokenizer
 from sqvae.modalities.images.uploads import picture_from
 from sqvae.modalities.images.views import drawn_alone, drawn_at, see, see_codes
 from sqvae.modalities.views import Seen
 from sqvae.runs import Generator
+from sqvae.tokenizers.manipulation import interpolated
 
 
 class ImageView(ExampleView):

@@ -24,7 +24,12 @@ def is_first_process() -> bool:
 
 
 def launch(arguments: Sequence[str], devices: int, nodes: int) -> int:
-    """Run `sqvae` with these arguments in so many processes, and return the exit code.
+    """Run the command `sqvae` with these arguments in several processes, and return the exit code.
+
+    Arguments:
+        arguments: what follows `sqvae` on the command line.
+        devices: the number of processes on this machine, one for each device.
+        nodes: the number of machines.
 
     On several machines the command is run on each, and the environment says which one it is, as torchrun has it.
     Signals go on to all processes, which save and end; when one of them fails the others are ended.
@@ -77,7 +82,7 @@ def _environment(devices: int, nodes: int) -> Mapping[str, str]:
         missing = [name for name in ("MASTER_ADDR", "NODE_RANK") if name not in os.environ]
         if missing:
             raise ValueError(
-                f"--nodes {nodes} needs {' and '.join(missing)} in the environment: the first machine's address, and "
+                f"`nodes={nodes}` needs {' and '.join(missing)} in the environment: the first machine's address, and "
                 f"this machine's number from 0. Run the same command on each machine, such as: "
                 f"MASTER_ADDR=10.0.0.1 NODE_RANK=0 sqvae train ..."
             )

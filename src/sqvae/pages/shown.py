@@ -1,18 +1,17 @@
 """A run with all that can be found of it, for the page about it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqvae.cli.compression import has_prior
-from sqvae.cli.evaluation import data_of
-from sqvae.cli.run_views import View, view_of
 from sqvae.config import Experiment
 from sqvae.data import Progress
+from sqvae.pages.views import View, view_of
 from sqvae.reports.page import absent
 from sqvae.reports.run_page import without_places
-from sqvae.runs import Generator, load_generator, read_experiment
+from sqvae.reports.wording import as_typed
+from sqvae.runs import Announce, Generator, check_run, data_of_run, has_prior, load_generator, read_experiment
 from sqvae.tokenizers import Tokenizer, check_there, load
 from sqvae.training import CheckpointError, RunFolder
 
@@ -32,7 +31,7 @@ class Wanted:
     prior: Path | None
     examples: int
     progress: Progress
-    announce: Callable[[str], None]
+    announce: Announce
 
 
 @dataclass(frozen=True)
@@ -79,9 +78,7 @@ class Shown:
 def found(run: Path, wanted: Wanted) -> Shown:
     """The run with its data and its prior, as far as they can be had."""
     check_there(run)
-    folder = RunFolder(run)
-    if not folder.config.exists() or (run / "model.safetensors").exists():
-        raise CheckpointError(f"{run} is no run: give the folder that `sqvae train` has written")
+    folder = check_run(run)
     experiment, config = read_experiment(folder)
     tokenizer = load(run) if folder.holds_something() else None
     held_out, data, no_data = None, "", NOTHING_YET
@@ -95,11 +92,13 @@ def found(run: Path, wanted: Wanted) -> Shown:
 def _held_out(run: Path, tokenizer: Tokenizer, wanted: Wanted) -> tuple[Any, str, str]:
     """Examples that were not trained on, with the name of their set; or none, and why."""
     try:
-        source, prepared = data_of(run, tokenizer, wanted.source, wanted.progress, wanted.announce)
+        source, prepared = data_of_run(
+            run, tokenizer, wanted.source, progress=wanted.progress, announce=wanted.announce
+        )
     except (OSError, ValueError, ImportError) as failure:
         if wanted.source is not None:
             raise
-        return None, "", str(failure)
+        return None, "", as_typed(str(failure))
     where, held_out = f"{SPLIT} {prepared.noun}s of {Path(source).name}", prepared.part(SPLIT)
     return (held_out, where, "") if len(held_out) else (None, "", f"there are no {where}")
 

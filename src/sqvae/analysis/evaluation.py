@@ -1,58 +1,97 @@
-"""What `sqvae evaluate` puts together."""
+"""How good a run's model is on a part of some data."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
-from sqvae.cli import console
-from sqvae.cli.compression import Compressor, compressor_of, has_prior
-from sqvae.cli.listing import SETS
-from sqvae.cli.rates import draw_rates, measure_rates
+from sqvae.analysis.rates import draw_rates, measure_rates
 from sqvae.data import Progress
 from sqvae.files import write_text
+from sqvae.inference import Compressor, compressor_of
 from sqvae.metrics.meanings import meanings
 from sqvae.reports import results_page, rows_of, save_pairs
 from sqvae.reports.drawing import reading_of
-from sqvae.runs import Evaluation, Prepared, diagnose, is_run, prepare, read_experiment
+from sqvae.runs import (
+    Announce,
+    Evaluation,
+    Prepared,
+    data_of_run,
+    diagnose,
+    has_prior,
+    is_run,
+    last_temperature,
+    read_experiment,
+)
 from sqvae.tokenizers import Tokenizer, load
-from sqvae.training import CheckpointError, RunFolder, read_json, read_records, write_json
+from sqvae.training import CheckpointError, RunFolder, read_records, write_json
+
+NOT_KEPT = "what was measured can't all be kept in {}: {}"
+"""Said where it is shown all the same."""
 
 
 @dataclass(frozen=True)
-class Result:
-    """An evaluation, with what it is to be printed and stored with."""
+class EvaluatedRun:
+    """What was measured of a run on a part of some data."""
 
     record: dict[str, Any]
+    """All of it, as it is kept: the data, the part, measures, counts of codes, findings."""
     setting: str
+    """A sentence: which model, trained for how long, on which examples."""
     codebook_size: int
+    """K; 0 for a model with a continuous latent."""
     kind: str
     """Of the data,"""
     examples: str
     """and how many of which part of it."""
-    written: tuple[Path, ...]
+    written: tuple[Path, ...] = ()
+    """Files in the run's folder."""
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """Errors, use of codes and likelihood by their names."""
+        return dict(self.record["measures"])
+
+    @property
+    def rows(self) -> dict[str, str]:
+        """What was measured, in words."""
+        return measured_rows(self.record, self.codebook_size)
+
+    @property
+    def meanings(self) -> list[str]:
+        """Sentences that say what the measures mean."""
+        return list(meanings(self.record, self.codebook_size))
+
+    @property
+    def warnings(self) -> list[str]:
+        """Sentences about what is wrong with the model, and about what could not be measured."""
+        return [*self.record["findings"], *self.record.get("notes", [])]
 
 
 def evaluate_run(
-    run: Path,
-    source: str | None,
-    split: str,
-    batch: int | None,
-    progress: Progress,
-    announce: Callable[[str], None],
+    run: str | Path,
+    split: str = "test",
     *,
+    data: str | None = None,
+    batch: int | None = None,
     rates: bool = False,
-) -> Result:
+    progress: Progress | None = None,
+    announce: Announce = print,
+) -> EvaluatedRun:
     """Measure a run on a part of its data, or of other data, and write the results into its folder.
 
     Arguments:
-        rates: measure what pictures cost as files, too.
+        run: a run's folder, a checkpoint's, or ``hf:OWNER/NAME``. Only in a run's folder are results kept.
+        split: ``"train"``, ``"validation"`` or ``"test"``.
+        data: a path, or the name of a set; None: what the run was trained on.
+        batch: examples that are computed at a time; None: as in training.
+        rates: whether to measure what pictures cost as files, too.
+        progress: called with what is being done, how many are done and how many there are.
+        announce: takes sentences about the data, and about what can't be done.
     """
+    run = Path(run)
     tokenizer: Tokenizer = load(run)
     experiment = tokenizer.experiment
-    source, prepared = data_of(run, tokenizer, source, progress, announce)
+    source, prepared = data_of_run(run, tokenizer, data, progress=progress, announce=announce)
     batch_size = batch or experiment.training.batch_size
     evaluation = prepared.evaluate(
         tokenizer.model, split, batch_size=batch_size, temperature=last_temperature(run), progress=progress
@@ -76,14 +115,13 @@ def evaluate_run(
     if evaluation.notes:
         record["notes"] = list(evaluation.notes)
     if rates and experiment.kind in ("pictures", "levels") and tokenizer.is_discrete:
-        record["rates"] = measure_rates(_compressor(run, announce), prepared.part(split), progress)
-    result = Result(
+        record["rates"] = measure_rates(_compressor(run, announce), prepared.part(split), progress=progress)
+    result = EvaluatedRun(
         record,
         _setting(run, tokenizer, source, split, prepared),
         len(evaluation.counts),
         experiment.kind,
         _examples(source, split, prepared),
-        (),
     )
     if is_run(RunFolder(run)):
         try:
@@ -93,47 +131,17 @@ def evaluate_run(
     return result
 
 
-NOT_KEPT = "what was measured can't all be kept in {}: {}"
-"""Said where it is shown all the same."""
-
-
-def last_temperature(run: Path) -> float | None:
-    """That of the relaxation when a run was last recorded; None where nothing is."""
-    recorded = [record for record in read_records(RunFolder(run).log) if "temperature" in record]
-    return recorded[-1]["temperature"] if recorded else None
-
-
-def _compressor(run: Path, announce: Callable[[str], None]) -> Compressor:
+def _compressor(run: Path, announce: Announce) -> Compressor:
     """By the prior, if there is one that can be used; otherwise without, and it says why."""
-    if has_prior(run, None):
+    if has_prior(run):
         try:
-            return compressor_of(run, None, batch=64, learned=True)
+            return compressor_of(run)
         except (ValueError, CheckpointError) as failure:
             announce(f"what files cost is measured without the prior: {failure}")
-    return compressor_of(run, None, batch=64, learned=False)
+    return compressor_of(run, learned=False)
 
 
-def data_of(
-    run: Path, tokenizer: Tokenizer, source: str | None, progress: Progress, announce: Callable[[str], None]
-) -> tuple[str, Prepared]:
-    """What a run was trained on, or other data as its model takes it; with its name."""
-    experiment = tokenizer.experiment
-    settings = experiment.data
-    if source is None or (Path(source).exists() and str(Path(source).resolve()) == settings.source):
-        source = settings.source
-    named = source in SETS or source.startswith("hf:")
-    if source == settings.source and not named and not Path(source).exists():
-        raise FileNotFoundError(f"{source}, which {run} was trained on, is not here: say where the data is with --data")
-    asked = replace(experiment, data=replace(settings, source=source))
-    prepared = prepare(asked, announce=announce, progress=progress)
-    config = RunFolder(run).config
-    before = read_json(config).get("data_key") if source == settings.source and config.exists() else None
-    if before not in (None, prepared.key):
-        announce(f"the {prepared.noun}s have changed since this run was trained: it may have trained on some of these")
-    return source, prepared
-
-
-def _write(run: Path, result: Result, evaluation: Evaluation, *, own: bool) -> tuple[Path, ...]:
+def _write(run: Path, result: EvaluatedRun, evaluation: Evaluation, *, own: bool) -> tuple[Path, ...]:
     """Keep the results in the run's folder, as JSON, as a page and as a picture; those of other data under its name."""
     record = result.record
     split, source = record["split"], record["data"]
@@ -151,13 +159,19 @@ def _write(run: Path, result: Result, evaluation: Evaluation, *, own: bool) -> t
         draw_rates(drawing, record["rates"], f"{run.name}, {split} pictures of {Path(source).name}")
         images += [f"![Bits per pixel]({drawing.name})", "What pictures cost as files, and how good they are then."]
         written += (drawing,)
-    rows = measured_rows(record, result.codebook_size)
     images += record.get("notes", [])
     write_json(numbers, record)
-    told = meanings(record, result.codebook_size)
     write_text(
         page,
-        results_page(f"Results: {run.name}", command, result.setting, rows, images, told, warnings=record["findings"]),
+        results_page(
+            f"Results: {run.name}",
+            command,
+            result.setting,
+            result.rows,
+            images,
+            result.meanings,
+            warnings=record["findings"],
+        ),
     )
     save_pairs(
         picture,
@@ -171,24 +185,13 @@ def _write(run: Path, result: Result, evaluation: Evaluation, *, own: bool) -> t
     return written
 
 
-def show(result: Result) -> None:
-    """Print what was measured, on what, and where it is kept."""
-    table = Table("what", "value", title=result.setting, title_justify="left")
-    for what, value in measured_rows(result.record, result.codebook_size).items():
-        table.add_row(what, value)
-    console.out.print(table)
-    for sentence in meanings(result.record, result.codebook_size):
-        console.note(sentence)
-    for finding in result.record["findings"]:
-        console.warning(finding)
-    for note in result.record.get("notes", []):
-        console.warning(note)
-    for path in result.written:
-        console.note(f"written: {path}")
-
-
 def measured_rows(record: dict[str, Any], codebook_size: int) -> dict[str, str]:
-    """What was measured, in words."""
+    """What was measured, in words.
+
+    Arguments:
+        record: of an evaluation, as it is kept in a run's folder.
+        codebook_size: K.
+    """
     directions = record.get("likelihood") == "vmf"
     rows = rows_of(record["measures"], codebook_size, record["batch_size"], directions=directions)
     if rates := record.get("rates"):

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from sqvae.quantizers.nearest import nearest
-from sqvae.tokenizers import Tokenizer
+from sqvae.tokenizers.pretrained import Tokenizer
 
 AT_ONCE = 2**22
 """Numbers in a matrix of distances, so that memory does not grow with the square of the codes."""

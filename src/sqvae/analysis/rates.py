@@ -1,4 +1,4 @@
-"""What `sqvae evaluate` says about files: bits per pixel beside those of the usual formats."""
+"""What pictures cost as files: bits per pixel, beside those of the usual formats."""
 
 import math
 import tempfile
@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from sqvae.cli.compression import Compressor
 from sqvae.codec import CompressedWriter
 from sqvae.data import Pictures, Progress
+from sqvae.inference import Compressor
 from sqvae.metrics.formats import Rate, psnr, rates_of_formats
 from sqvae.reports import save_rates
 
@@ -20,10 +20,15 @@ TOGETHER = 64
 """Pictures that are encoded at a time."""
 
 
-def measure_rates(compressor: Compressor, pictures: Pictures, progress: Progress) -> dict[str, Any]:
+def measure_rates(compressor: Compressor, pictures: Pictures, *, progress: Progress | None = None) -> dict[str, Any]:
     """What pictures cost in one compressed file, without their names, and in files of the usual formats.
 
     The error is that of the reconstructions as bytes, as they would be saved.
+
+    Arguments:
+        compressor: a model with what is expected of its codes, by :func:`sqvae.inference.compressor_of`.
+        pictures: (C, H, W) each; at most 1,000 of them, spread over all, are measured.
+        progress: called with what is being done, how many are done and how many there are.
     """
     pictures = pictures.spread(MOST)
     tokenizer = compressor.tokenizer
@@ -38,7 +43,8 @@ def measure_rates(compressor: Compressor, pictures: Pictures, progress: Progress
                 made = (tokenizer.decode(codes).cpu().clamp(0, 1) * 255).round() / 255
                 error += float((made.double() - originals.double() / 255).square().sum())
                 compared.append(originals)
-                progress("compressing", start + len(originals), len(pictures))
+                if progress is not None:
+                    progress("compressing", start + len(originals), len(pictures))
         size = path.stat().st_size
     count, (_, height, width) = len(pictures), pictures.shape
     own = Rate(8 * size / (count * height * width), psnr(error / (count * pictures.take([0]).numel())))
@@ -56,7 +62,7 @@ def measure_rates(compressor: Compressor, pictures: Pictures, progress: Progress
 
 
 def draw_rates(path: Path, rates: dict[str, Any], title: str) -> None:
-    """The same as a drawing."""
+    """Draw what :func:`measure_rates` has measured, as error over bits per pixel."""
     others = {name: [(bits, db) for bits, db in curve] for name, curve in rates["formats"].items()}
     caption = (
         f"What {rates['pictures']:,} pictures cost as files, and how near to the originals they come back. This model: "

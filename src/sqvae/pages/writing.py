@@ -1,4 +1,4 @@
-"""What `sqvae report` puts together."""
+"""The page about a run, in one file of HTML."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,17 +9,22 @@ import torch
 from torch import Tensor
 
 from sqvae import __version__
-from sqvae.analysis import code_colours, code_positions, neighbour_table, training_views
-from sqvae.cli.evaluation import measured_rows
-from sqvae.cli.inspection import inspect_run
-from sqvae.cli.run_shown import CONTINUOUS, NOTHING_YET, SPLIT, Shown, Wanted, found
-from sqvae.cli.run_views import difference_legend, legend_of, pixels_of, signs_of
-from sqvae.cli.targets import check_free
+from sqvae.analysis import (
+    code_colours,
+    code_positions,
+    inspect_run,
+    measured_rows,
+    neighbour_table,
+    training_views,
+)
 from sqvae.codec import check_ending
 from sqvae.codec.aside import PlainFile
 from sqvae.data import Progress
+from sqvae.files import check_free
 from sqvae.metrics.meanings import meanings
 from sqvae.modalities.views import recorded_use
+from sqvae.pages.shown import CONTINUOUS, NOTHING_YET, SPLIT, Shown, Wanted, found
+from sqvae.pages.views import difference_legend, legend_of, pixels_of, signs_of
 from sqvae.reports import Table, error_of
 from sqvae.reports.codes import Tiles
 from sqvae.reports.page import Chapter, difference_key, paragraph
@@ -35,7 +40,7 @@ from sqvae.reports.run_page import (
     setting_without_places,
     training_chapter,
 )
-from sqvae.runs import findings_of
+from sqvae.runs import Announce, findings_of
 from sqvae.training import CheckpointError, read_json, read_records
 
 TILES, AREA = 512, 200_000
@@ -58,16 +63,46 @@ class Measured(NamedTuple):
     """HTML about what can't be read."""
 
 
-def write_report(run: Path, out: Path, wanted: Wanted, *, overwrite: bool) -> list[str]:
-    """Write the page about a run, and return what could not be shown on it."""
-    check_ending(out, (".html", ".htm"), "page")
-    check_free(out, overwrite)
-    shown = found(run, wanted)
+def write_run_page(
+    run: str | Path,
+    path: str | Path,
+    *,
+    data: str | None = None,
+    prior: str | Path | None = None,
+    examples: int = 8,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    announce: Announce = print,
+) -> list[str]:
+    """Write a page about a run: examples, codebook, training, measures, samples. It is one file that needs no other.
+
+    Arguments:
+        run: the run's folder.
+        path: of the page, which ends in .html.
+        data: a path, or the name of a set; None: what the run was trained on.
+        prior: the folder of the prior; None: the run's own.
+        examples: how many held-out examples to show.
+        overwrite: whether a file of that name may be replaced.
+        progress: called with what is being done, how many are done and how many there are.
+        announce: takes sentences about the data.
+
+    Returns:
+        What could not be shown on the page, and why, in sentences.
+    """
+    path = Path(path)
+    check_ending(path, (".html", ".htm"), "page")
+    check_free(path, overwrite)
+    wanted = Wanted(data, None if prior is None else Path(prior), examples, progress or _nothing, announce)
+    shown = found(Path(run), wanted)
     content = report_of(shown, wanted)
-    with PlainFile(out) as file:
+    with PlainFile(path) as file:
         # The name of a file need not be text.
         file.put(content.encode("utf-8", "replace"))
     return shown.missing
+
+
+def _nothing(what: str, done: int, total: int) -> None:
+    """Where nobody wants to know how far it is."""
 
 
 def report_of(shown: Shown, wanted: Wanted) -> str:
@@ -91,7 +126,7 @@ def report_of(shown: Shown, wanted: Wanted) -> str:
 
 
 def _about(shown: Shown, measured: Measured) -> Chapter:
-    sections = {section.title: section.lines for section in inspect_run(shown.run, None)}
+    sections = {section.title: section.lines for section in inspect_run(shown.run, plots=False)}
     settings = setting_without_places(shown.config["experiment"], shown.places)
     what, how = ([shown.clean(line) for line in sections[name]] for name in ("What it is", "How it trained"))
     wrong = [shown.clean(finding) for finding in findings_of(shown.folder, shown.experiment) or ()]

@@ -1,4 +1,4 @@
-"""What `sqvae inspect` puts together."""
+"""What a run is, how it trained and which codes it uses: in words, and in plots."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,12 +7,11 @@ from typing import Any
 
 from torch import Tensor
 
-from sqvae.analysis import code_distances
-from sqvae.cli.evaluation import data_of
-from sqvae.cli.wording import as_typed
+from sqvae.analysis.distances import code_distances
 from sqvae.config import Experiment
 from sqvae.data import Pictures, Progress
 from sqvae.data.speech import Utterances
+from sqvae.files import check_all_free
 from sqvae.modalities.images.codebook import code_atlas, map_size, quantized_pictures
 from sqvae.modalities.images.data import new_model
 from sqvae.modalities.images.tokenizer import ImageTokenizer
@@ -32,16 +31,20 @@ from sqvae.reports import (
     save_use,
     summarize,
 )
-from sqvae.runs import findings_of, read_experiment
-from sqvae.tokenizers import Tokenizer, load, taken_as_of
-from sqvae.training import CheckpointError, RunFolder, read_json, read_records
+from sqvae.reports.wording import as_typed
+from sqvae.runs import Announce, check_run, data_of_run, findings_of, read_experiment, steps_of
+from sqvae.tokenizers import Tokenizer, check_there, load, taken_as_of
+from sqvae.training import RunFolder, read_records
+
+PLOTS = ("use.png", "distances.png", "codes.png", "units.png", "annealing.png")
+"""What is drawn."""
 
 
 @dataclass(frozen=True)
-class Plots:
+class _Plots:
     """Which plots are wanted."""
 
-    out: Path | None
+    path: Path | None
     """The folder that they go to; None for the run's own."""
     source: str | None
     """The data; None for the run's own."""
@@ -49,15 +52,41 @@ class Plots:
     """How many codes to show one by one,"""
     pictures: int
     """on how many held-out pictures at most."""
-    progress: Progress
-    announce: Callable[[str], None]
+    progress: Progress | None
+    announce: Announce
 
 
-def inspect_run(run: Path, plots: Plots | None) -> list[Section]:
-    """A run in plain words, and in plots if they are wanted."""
-    folder = RunFolder(run)
-    if not folder.config.exists() or (run / "model.safetensors").exists():
-        raise CheckpointError(f"{run} is no run: give the folder that `sqvae train` has written")
+def inspect_run(
+    run: str | Path,
+    *,
+    plots: bool = True,
+    path: str | Path | None = None,
+    data: str | None = None,
+    codes: int = 64,
+    pictures: int = 2000,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    announce: Announce = print,
+) -> list[Section]:
+    """Say what a run is in plain words, section by section, and draw what its codes stand for.
+
+    Arguments:
+        run: the run's folder.
+        plots: whether to draw.
+        path: the folder that plots go to; None: ``inspection`` in the run's folder.
+        data: a path, or the name of a set; None: what the run was trained on.
+        codes: how many codes to show one by one, at most.
+        pictures: how many held-out examples to look at, at most.
+        overwrite: whether plots may be replaced in a folder outside the run; in the run's own they are renewed.
+        progress: called with what is being done, how many are done and how many there are.
+        announce: takes sentences about the data.
+    """
+    run = Path(run)
+    check_there(run)
+    wanted = _Plots(None if path is None else Path(path), data, codes, pictures, progress, announce) if plots else None
+    if wanted is not None and wanted.path is not None and run.resolve() not in wanted.path.resolve().parents:
+        check_all_free((wanted.path / name for name in PLOTS), overwrite)
+    folder = check_run(run)
     saved = folder.holds_something()
     experiment, config = read_experiment(folder)
     described = config["experiment"]
@@ -70,29 +99,21 @@ def inspect_run(run: Path, plots: Plots | None) -> list[Section]:
         about=kind.about(described, tokenizer),
         parameters=sum(p.numel() for p in tokenizer.model.parameters() if p.requires_grad),
         fingerprint=tokenizer.fingerprint if saved else None,
-        steps=_steps(folder),
+        steps=steps_of(run),
         findings=findings_of(folder, experiment),
-        plots=() if plots is None else tuple(_drawn(folder, kind, tokenizer if saved else None, plots)),
+        plots=() if wanted is None else tuple(_drawn(folder, kind, tokenizer if saved else None, wanted)),
     )
 
 
-def _steps(folder: RunFolder) -> int:
-    """How far the newest checkpoint is, or before the first, the records."""
-    state = folder.last / "training.json"
-    if state.exists():
-        return int(read_json(state)["step"])
-    return max((record["step"] for record in read_records(folder.log)), default=0)
-
-
-def _drawn(folder: RunFolder, kind: "Kind", tokenizer: Tokenizer | None, plots: Plots) -> Iterator[str]:
+def _drawn(folder: RunFolder, kind: "Kind", tokenizer: Tokenizer | None, plots: _Plots) -> Iterator[str]:
     """Draw what can be drawn, and say what was and what was not."""
-    out = plots.out or folder.inspection
+    out = plots.path or folder.inspection
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as failure:
-        if plots.out is not None:
+        if plots.path is not None:
             raise
-        yield f"no plots: can't write to {out} ({failure.strerror}). Choose another folder with -o"
+        yield f"no plots: can't write to {out} ({failure.strerror}). Choose another folder with `path=`"
         return
     records = read_records(folder.log)
     quantizer = read_experiment(folder)[0].quantizer
@@ -112,7 +133,7 @@ def _drawn(folder: RunFolder, kind: "Kind", tokenizer: Tokenizer | None, plots: 
         yield "annealing.png is left out: nothing has been recorded yet"
 
 
-def _codes_drawn(folder: RunFolder, kind: "Kind", tokenizer: Tokenizer, plots: Plots, out: Path) -> Iterator[str]:
+def _codes_drawn(folder: RunFolder, kind: "Kind", tokenizer: Tokenizer, plots: _Plots, out: Path) -> Iterator[str]:
     counts, where = recorded_use(folder)
     held_out, name, missing = _held_out(folder, tokenizer, plots)
     quantized = None
@@ -149,14 +170,14 @@ class Kind:
     about: Callable[[dict[str, Any], Any], tuple[str, ...]]
     quantized: Callable[[Any, Any], Quantized]
     """What the quantizer makes of some of the data."""
-    draw: Callable[[Any, Any, str, Plots, Path], tuple[Tensor, str, str]]
+    draw: Callable[[Any, Any, str, _Plots, Path], tuple[Tensor, str, str]]
     """Draw what codes stand for; returns how often each was taken, on what, and a line about the drawing."""
     atlas: str
     """The drawing's name."""
 
 
 def _draw_patches(
-    tokenizer: ImageTokenizer, pictures: Pictures, name: str, plots: Plots, out: Path
+    tokenizer: ImageTokenizer, pictures: Pictures, name: str, plots: _Plots, out: Path
 ) -> tuple[Tensor, str, str]:
     atlas = code_atlas(tokenizer, pictures, codes=plots.codes, at_most=plots.pictures, progress=plots.progress)
     number = f"{atlas.pictures:,}" + (f" of {atlas.available:,}" if atlas.pictures < atlas.available else "")
@@ -176,7 +197,7 @@ def _draw_patches(
 
 
 def _draw_spectra(
-    tokenizer: SpeechTokenizer, utterances: Utterances, name: str, plots: Plots, out: Path
+    tokenizer: SpeechTokenizer, utterances: Utterances, name: str, plots: _Plots, out: Path
 ) -> tuple[Tensor, str, str]:
     spectra = unit_spectra(tokenizer, utterances, at_most=plots.pictures, progress=plots.progress)
     where = f"{spectra.utterances:,} validation utterances of {name}"
@@ -211,15 +232,18 @@ SPEECH = Kind(
 )
 
 
-def _held_out(folder: RunFolder, tokenizer: Tokenizer, plots: Plots) -> tuple[Any, str, str]:
+def _held_out(folder: RunFolder, tokenizer: Tokenizer, plots: _Plots) -> tuple[Any, str, str]:
     """Validation data with the name of their set and of the weights in use; or none, and why."""
     try:
-        source, prepared = data_of(folder.path, tokenizer, plots.source, plots.progress, plots.announce)
+        source, prepared = data_of_run(
+            folder.path, tokenizer, plots.source, progress=plots.progress, announce=plots.announce
+        )
     except (OSError, ValueError, ImportError) as failure:
         if plots.source is not None:
             raise
-        reason = as_typed(str(failure))
-        return None, "", reason if "--data" in reason else f"{reason}; say where the data is with --data"
+        reason = str(failure)
+        told = "--data" in as_typed(reason)
+        return None, "", reason if told else f"{reason}; say where the data is with `data=`"
     epoch = tokenizer.history.epochs
     after = "" if epoch is None else f", after epoch {epoch}"
     return prepared.part("validation"), f"{Path(source).name}, with the best checkpoint{after}", ""

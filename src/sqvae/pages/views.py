@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from sqvae.analysis import interpolated
-from sqvae.cli.priors import Choices
 from sqvae.data import Pictures, Progress
 from sqvae.data.speech import Utterances
+from sqvae.inference import Choices
 from sqvae.metrics.meanings import WRONG_LABELS
 from sqvae.modalities.images.codebook import code_atlas
 from sqvae.modalities.images.tokenizer import ImageTokenizer
@@ -28,8 +28,8 @@ from sqvae.reports.sound import as_flac
 from sqvae.reports.spectra import by_brightness, spectra_picture
 from sqvae.runs import Generator
 
-SAMPLES = Choices(number=16, temperature=1.0, top_k=None, top_p=None, classes=None, seed=0, batch=16)
-UTTERANCES = Choices(number=3, temperature=1.0, top_k=None, top_p=None, classes=None, seed=0, batch=3)
+SAMPLES = Choices(number=16, batch=16)
+UTTERANCES = Choices(number=3, batch=3)
 """What is drawn from a prior."""
 
 STEPS = 9
