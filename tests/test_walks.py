@@ -90,7 +90,8 @@ def test_a_quantizer_is_one_file_and_one_entry(tmp_path):
     slip = "from sqvae.config import QuantizerSettings as S\ntry: S('frim')\nexcept ValueError as error: print(error)"
     assert "firm" in run(tmp_path, "-c", slip)
 
-    train = ("train", "--data", "shapes", "--set", "quantizer.name=firm", *SMALL, "--set", "data.size=16", "--steps", "4")
+    size = ("--set", "data.size=16", "--steps", "4")
+    train = ("train", "--data", "shapes", "--set", "quantizer.name=firm", *SMALL, *size)
     run(tmp_path, "-m", "sqvae", *train, "--out", "run")
     assert "VQ that draws codes to encodings as strongly" in " ".join(
         run(tmp_path, "-m", "sqvae", "inspect", "run", "--no-plots").split()
