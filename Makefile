@@ -17,7 +17,7 @@ ifneq ($(SQVAE_DATA),)
 export SQVAE_DATA
 endif
 
-.PHONY: commands-docs crash crash-docs fuzz fuzz-docs demo demo-docs docs dropin-docs results results-docs test test-slow check benchmark format lock hashes clean
+.PHONY: commands-docs crash crash-docs fuzz fuzz-docs demo demo-docs docs dropin-docs results results-docs test test-slow check benchmark format lock hashes readme-picture clean
 
 # Train on real digits, measure, turn the test pictures into codes and back, and say what came of it.
 demo: $(FOR_DEMO)
@@ -37,6 +37,10 @@ demo-docs: demo
 # What the documentation says of the commands, from what their help says.
 commands-docs: $(FOR_DEMO)
 	$(BIN)/python -m sqvae.cli.reference docs/commands.md
+
+# The picture of the README, from the records of figure 5.
+readme-picture: $(FOR_DEMO)
+	$(BIN)/python scripts/readme_picture.py
 
 # The documentation as a site, in docs/_build/html.
 docs: $(INSTALLED)

@@ -1,20 +1,29 @@
 """The members of each family, as tests build them: what is listed in a dictionary is tested by being listed."""
 
+import inspect
+
 import torch
 from torch import Tensor
 
 from sqvae.likelihoods import LIKELIHOODS, Likelihood, half_circle_directions
-from sqvae.quantizers import QUANTIZERS, Quantizer
+from sqvae.quantizers import QUANTIZERS, GaussianQuantizer, Quantizer, class_of
+from sqvae.quantizers.contract import CodebookQuantizer
+from sqvae.quantizers.stochastic import StochasticQuantizer
 
 CODES, DIM = 16, 8
-DISCRETE = [name for name in QUANTIZERS if name != "gaussian-latent"]
-STOCHASTIC = [name for name in DISCRETE if not name.startswith("vq")]
-GAUSSIAN = [name for name in STOCHASTIC if name.startswith("gaussian")]
+DISCRETE = [name for name in QUANTIZERS if issubclass(class_of(name), CodebookQuantizer)]
+STOCHASTIC = [name for name in DISCRETE if issubclass(class_of(name), StochasticQuantizer)]
+GAUSSIAN = [name for name in STOCHASTIC if issubclass(class_of(name), GaussianQuantizer)]
 
 
 def build(name: str, *, codes: int = CODES, dim: int = DIM, dtype: torch.dtype = torch.float32, **kwargs) -> Quantizer:
-    sizes = {"dim": dim} if name == "gaussian-latent" else {"codebook_size": codes, "dim": dim}
+    sizes = {"codebook_size": codes, "dim": dim} if name in DISCRETE else {"dim": dim}
     return QUANTIZERS[name](**sizes, **kwargs).to(dtype)
+
+
+def takes(name: str, option: str) -> bool:
+    """Whether a quantizer has this option."""
+    return option in inspect.signature(class_of(name)).parameters
 
 
 def encoder_output(quantizer: Quantizer, *shape: int, **kwargs) -> dict[str, Tensor]:

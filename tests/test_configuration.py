@@ -6,7 +6,17 @@ from dataclasses import replace
 import pytest
 import torch
 
-from sqvae.config import ConfigurationError, Experiment, QuantizerSettings, from_json, override, to_json, with_profile
+from families import DISCRETE, STOCHASTIC, takes
+from sqvae.config import (
+    WITH_HEAD,
+    ConfigurationError,
+    Experiment,
+    QuantizerSettings,
+    from_json,
+    override,
+    to_json,
+    with_profile,
+)
 from sqvae.config.profiles import PROFILES
 from sqvae.modalities.images.assembly import build_model
 from sqvae.modalities.images.data import new_model
@@ -158,6 +168,8 @@ def test_every_quantizer_is_built_by_name(name):
     quantizer = build_quantizer(QuantizerSettings(name=name, codebook_size=8, dim=4))
     assert quantizer.dim == 4
     assert quantizer.channel_first
+    if name in DISCRETE:
+        assert quantizer.needs_log_variance == (name in WITH_HEAD)
 
 
 def test_a_setting_that_a_quantizer_does_not_have_is_refused():
@@ -174,7 +186,8 @@ def test_a_recipe_serves_for_every_quantizer():
     for name in QUANTIZERS:
         settings = override(RECIPES["mnist"](), [f"quantizer.name={name}"]).quantizer
         assert (settings.name, settings.codebook_size, settings.dim) == (name, 128, 64)
-        assert settings.initial_variance == (10.0 if name[-1] in "1234" else None)
+        kept = takes(name, "initial_variance") and name != "gaussian-fixed"
+        assert settings.initial_variance == (10.0 if kept else None)
         build_quantizer(settings)
     with pytest.raises(ConfigurationError, match=r"vq has no quantizer\.hard"):
         build_quantizer(override(RECIPES["mnist"](), ["quantizer.name=vq", "quantizer.hard=true"]).quantizer)
@@ -192,7 +205,7 @@ def test_the_plan_s_own_numbers_are_the_paper_s():
     assert replace(RECIPES["celeba"]().training, epochs=100) == plan
 
 
-@pytest.mark.parametrize("name", [name for name in QUANTIZERS if name != "gaussian-latent"])
+@pytest.mark.parametrize("name", DISCRETE)
 def test_only_a_continuous_latent_is_a_vector(name):
     with pytest.raises(ConfigurationError, match=rf"{name} would have a single code.*quantizer\.name=gaussian-latent"):
         override(Experiment(), [f"quantizer.name={name}", "network.map_dim=16"])
@@ -264,9 +277,7 @@ def test_every_recipe_and_quantizer_has_the_schedule_for_any_number_of_steps(rec
     before = override(RECIPES[recipe](), [f"quantizer.name={name}"])
     plan = with_profile(before, "any-budget").training
     assert plan.schedule == "cosine"
-    assert plan.anneals == name.startswith(
-        ("gaussian-1", "gaussian-2", "gaussian-3", "gaussian-4", "gaussian-f", "vmf")
-    )
+    assert plan.anneals == (name in STOCHASTIC)
     assert plan.learning_rate == (1e-3 if not plan.anneals else 2e-3 if before.kind == "speech" else 8e-3)
     if before.training.anneals:  # and no other is trained by what is not for it
         assert with_profile(before, "recipe").training == plan
@@ -298,7 +309,7 @@ def test_the_authors_own_networks(recipe, settings, blocks):
 @pytest.mark.parametrize("name", QUANTIZERS)
 def test_the_authors_own_variances(name):
     experiment = official("cifar10", f"quantizer.name={name}")
-    expected = {"gaussian-1": (1.0, None)}.get(name, (None, "sum" if name[-1] in "234" else None))
+    expected = {"gaussian-1": (1.0, None)}.get(name, (None, "sum" if name in WITH_HEAD else None))
     assert (experiment.quantizer.variance_offset, experiment.quantizer.heads) == expected
     before = override(RECIPES["cifar10"](), [f"quantizer.name={name}"])
     unchanged = replace(experiment.quantizer, variance_offset=None, heads=None, concentration_offset=None)

@@ -17,7 +17,7 @@ from PIL import Image
 
 from real_data import digits_with_classes, folder_of, tiles
 from runs import zipped
-from sqvae.data import DATASETS, READERS, Preprocessing, count, digits, load, stream
+from sqvae.data import DATASETS, READERS, Preprocessing, count, data_folder, digits, load, stream
 
 
 @pytest.fixture(autouse=True)
@@ -729,7 +729,7 @@ def test_the_demo():
 def test_a_name_finds_its_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("SQVAE_DATA", str(tmp_path))
     with pytest.raises(
-        FileNotFoundError, match=r"fashion-mnist is not in .*Get train-images-idx3.* from github.*`source=DIR`"
+        FileNotFoundError, match=r"fashion-mnist was not found\. .*Get train-images-idx3.* from github.*`source=DIR`"
     ):
         load("fashion-mnist")
     (tmp_path / "fashion_mnist").mkdir()
@@ -742,6 +742,39 @@ def test_a_name_finds_its_folder(tmp_path, monkeypatch):
     assert len(load("fashion-mnist").test) == 10
 
 
+def test_names_are_looked_for_in_the_cache_if_no_folder_is_named(tmp_path, monkeypatch):
+    monkeypatch.delenv("SQVAE_DATA", raising=False)
+    monkeypatch.setenv("SQVAE_CACHE", str(tmp_path))
+    assert data_folder() == tmp_path / "data"
+    with pytest.raises(FileNotFoundError) as missing:
+        load("fashion-mnist")
+    message = str(missing.value)
+    assert f"looked for in {tmp_path / 'data'}, because SQVAE_DATA is not set" in message
+    assert "as a folder called fashion-mnist or fashion_mnist or FashionMNIST" in message
+    assert f"put them into {tmp_path / 'data' / 'fashion-mnist'}" in message
+    assert "or set SQVAE_DATA=DIR" in message
+    assert "`--data DIR`" in message
+
+    for name in ("train-images-idx3-ubyte", "t10k-images-idx3-ubyte"):
+        (tmp_path / "data" / "fashion-mnist").mkdir(parents=True, exist_ok=True)
+        write_idx(tmp_path / "data" / "fashion-mnist" / name, random(10, 28, 28))
+    assert len(load("fashion-mnist").test) == 10
+
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setenv("SQVAE_DATA", str(tmp_path / "elsewhere"))  # which is then the only place
+    with pytest.raises(FileNotFoundError, match=r"looked for in .*elsewhere, which SQVAE_DATA names"):
+        load("fashion-mnist")
+
+
+def test_without_either_variable_names_are_looked_for_in_the_home_folder(tmp_path, monkeypatch):
+    for variable in ("SQVAE_DATA", "SQVAE_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert data_folder() == tmp_path / ".cache" / "sqvae" / "data"
+    monkeypatch.setenv("SQVAE_DATA", "~/sets")
+    assert data_folder() == tmp_path / "sets"
+
+
 def test_every_name_says_how_to_get_it(monkeypatch):
     monkeypatch.delenv("SQVAE_DATA", raising=False)
     for name, dataset in DATASETS.items():
@@ -751,7 +784,7 @@ def test_every_name_says_how_to_get_it(monkeypatch):
             assert dataset.reader in {reader.name for reader in READERS}
             with pytest.raises(FileNotFoundError) as missing:
                 load(name, Preprocessing(labels=dataset.preprocessing.labels))
-            for expected in (name, dataset.origin, dataset.layout, "SQVAE_DATA names, but it is not set"):
+            for expected in (name, dataset.origin, dataset.layout, "because SQVAE_DATA is not set"):
                 assert expected in str(missing.value)
 
 

@@ -13,6 +13,7 @@ from PIL import Image
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
+from families import DISCRETE, STOCHASTIC
 from runs import said, tiny, write_pictures
 from sqvae.analysis import code_distances
 from sqvae.cli import main
@@ -22,7 +23,6 @@ from sqvae.modalities.images.codebook import code_atlas, map_size, quantized_pic
 from sqvae.modalities.images.data import new_model
 from sqvae.modalities.images.evaluation import evaluate
 from sqvae.modalities.images.tokenizer import ImageTokenizer
-from sqvae.quantizers import QUANTIZERS
 from sqvae.reports import save_atlas, save_curves, save_distances, save_use
 from sqvae.reports.clustering import near_order
 from sqvae.reports.codebook import most_used
@@ -195,7 +195,7 @@ def test_codes_that_are_never_used_are_drawn_and_not_seen(tmp_path):
     assert not torch.isnan(atlas.drawn[unused][:, :, 4:8, 4:8]).any()
 
 
-@pytest.mark.parametrize("name", [name for name in QUANTIZERS if name != "gaussian-latent"])
+@pytest.mark.parametrize("name", DISCRETE)
 def test_distances_as_the_quantizer_sees_them(name, tmp_path):
     source = write(tmp_path / "pictures.npy")
     tokenizer = untrained(source, SHAPES["colour"], name)
@@ -218,7 +218,7 @@ def test_distances_as_the_quantizer_sees_them(name, tmp_path):
 
     quantized = tokenizer.model(pictures.take(slice(None)).float() / 255).quantized
     blind = code_distances(tokenizer).scale
-    if name.startswith("vq"):
+    if name not in STOCHASTIC:
         assert distances.scale is None
         assert blind is None
     elif name == "vmf":

@@ -31,11 +31,61 @@ def test_every_public_name_is_there_and_documented():
 README = (ROOT / "README.md").read_text()
 
 
-def test_the_readme_s_settings_exist():
+def test_the_readme_is_short_and_has_one_picture():
+    assert len(README.splitlines()) <= 150
+    assert max(map(len, README.splitlines())) <= 200
+    assert re.findall(r"!\[.*?\]\((.*?)\)", README) == ["docs/readme.png"]
+
+
+def test_the_readme_s_picture_is_drawn_from_the_records(tmp_path, monkeypatch, capsys):
+    from PIL import Image
+
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    import readme_picture
+
+    records = readme_picture.records_of(ROOT / "docs" / "results" / "records")
+    assert {record["tags"]["method"] for record in records} == set(readme_picture.LINES)
+    assert readme_picture.curve(records, "sq-vae-1", "perplexity")[256] == pytest.approx(194.8, abs=0.05)
+    assert " ".join(readme_picture.caption(records).split()) in " ".join(README.split())
+    assert readme_picture.main(["--out", str(tmp_path / "picture.png")]) == 0
+    assert "seed 0" in capsys.readouterr().out
+    with Image.open(tmp_path / "picture.png") as drawn, Image.open(ROOT / "docs" / "readme.png") as kept:
+        assert drawn.size == kept.size
+    with pytest.raises(SystemExit):
+        readme_picture.main(["--records", str(tmp_path)])
+
+
+def test_the_readme_s_numbers_are_those_of_the_results():
+    """Each cell of its table is a cell of the same model, data and number of steps in the results."""
+    results = (ROOT / "docs" / "results" / "every-budget-short.md").read_text()
+    labels = {"SQ-VAE": "Gaussian SQ-VAE (I)", "VQ-VAE": "VQ-VAE (EMA + code reset), closed-form variance"}
+    lines = README[README.index("| data, codebook size |") :].partition("\n\n")[0].splitlines()
+    header = [cell.strip() for cell in lines[0].strip("|").split("|")]
+    compared, data = 0, ""
+    for line in lines[2:]:
+        first, model, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        data = first.partition(",")[0].lower() or data
+        table = results[results.index(f"**{data}: MSE x 1000 / perplexity") :].partition("**What was run**")[0]
+        table = table.split("\n\n")[1].splitlines()
+        columns = [cell.strip() for cell in table[0].strip("|").split("|")]
+        (row,) = (one for one in table if one.startswith(f"| {labels[model]} |"))
+        known = dict(zip(columns, (cell.strip() for cell in row.strip("|").split("|")), strict=True))
+        for steps, cell in zip(header[2:], cells, strict=True):
+            said = re.search(r"\((.* steps)\)", cell)
+            measured = re.sub(r" \(.*\)", "", known[said[1] if said else steps])
+            assert re.sub(r" \(.*\)", "", cell).replace("*", "") == measured, (data, model, steps)
+            compared += 1
+    assert compared == 18
+    made = re.search(r"Made by `(.*?)`", results)[1]
+    assert made in README
+
+
+def test_the_settings_of_the_page_exist():
     from sqvae.config import override
     from sqvae.recipes import RECIPES
 
-    table = README[README.index("| setting | what it does |") : README.index("### What it takes as data")]
+    page = (ROOT / "docs" / "settings.md").read_text()
+    table = page[page.index("| setting | what it does |") :]
     groups = [
         re.findall(r"`([a-z_.]+)`", line.split("|")[1]) for line in table.splitlines()[2:] if line.startswith("|")
     ]
@@ -48,11 +98,15 @@ def test_the_readme_s_settings_exist():
                 override(RECIPES["mnist"](), [f"{key}=no such value"])
 
 
-def test_the_readme_s_links_lead_somewhere():
-    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+def test_links_lead_somewhere():
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         words = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
         for target in re.findall(r"\]\((?!http)([^)#]+)", words):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+        for target, anchor in re.findall(r"\]\((?!http)([^)#]*\.md)#([^)]+)\)", words):
+            headings = re.findall(r"^#+ (.*)$", (page.parent / target).read_text(), flags=re.MULTILINE)
+            anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert anchor in anchors, f"{page.name} links to {target}#{anchor}"
 
 
 def test_the_notation_s_names_exist():

@@ -586,7 +586,7 @@ class TestHostileFiles:
 class TestNames:
     def test_a_name_finds_its_folder(self, tmp_path, monkeypatch):
         monkeypatch.setenv("SQVAE_DATA", str(tmp_path))
-        with pytest.raises(FileNotFoundError, match=r"vctk is not in .*vctk\. Get wav48/SPEAKER.* from datashare.*DIR"):
+        with pytest.raises(FileNotFoundError, match=r"vctk was not found\. .*Get wav48/SPEAKER.* from datashare.*DIR"):
             load_speech("vctk")
         family(tmp_path / "VCTK-Corpus-0.92")
         with pytest.raises(FileNotFoundError, match=r"does not hold vctk as it is published: .*To use the recordings"):
@@ -607,7 +607,7 @@ class TestNames:
                 continue
             with pytest.raises(FileNotFoundError) as missing:
                 load_speech(name)
-            for expected in (name, known.origin, known.layout, "SQVAE_DATA names, but it is not set"):
+            for expected in (name, known.origin, known.layout, "because SQVAE_DATA is not set"):
                 assert expected in str(missing.value)
         monkeypatch.setenv("SQVAE_DATA", str(tmp_path))
         for folder, name, layout in (

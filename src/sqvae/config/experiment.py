@@ -15,8 +15,8 @@ from sqvae.likelihoods.categorical import DecoderConcentration
 from sqvae.likelihoods.gaussian import DecoderVariance
 from sqvae.modality import MODALITIES, modality_of
 from sqvae.models import LatentTerms
-from sqvae.quantizers import QUANTIZERS
-from sqvae.quantizers.gaussian import Heads
+from sqvae.quantizers import QUANTIZERS, class_of
+from sqvae.quantizers.gaussian import PER_INPUT, Heads
 from sqvae.training import SCHEDULES, Plan
 
 LEVELS = 256
@@ -122,7 +122,11 @@ class NetworkSettings:
                 raise ConfigurationError(f"network.{name} must be at least {least}, got {value}")
 
 
-WITH_HEAD = ("gaussian-2", "gaussian-3", "gaussian-4")
+WITH_HEAD = tuple(
+    name
+    for name, make in QUANTIZERS.items()
+    if isinstance(make, partial) and make.keywords.get("variance") in PER_INPUT
+)
 """The quantizers whose variance depends on what the encoder's second head says."""
 
 
@@ -159,7 +163,7 @@ class QuantizerSettings:
     @property
     def draws_codes(self) -> bool:
         """Whether codes are drawn in training, so that a schedule has something to anneal."""
-        return bool(self._class().relaxes)
+        return bool(class_of(self.name).relaxes)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -188,11 +192,7 @@ class QuantizerSettings:
         return replace(other, **shared)
 
     def _known(self) -> set[str]:
-        return set(inspect.signature(self._class()).parameters)
-
-    def _class(self) -> Any:
-        make = QUANTIZERS[self.name]
-        return make.func if isinstance(make, partial) else make
+        return set(inspect.signature(class_of(self.name)).parameters)
 
 
 @dataclass(frozen=True)

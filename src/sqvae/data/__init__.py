@@ -7,6 +7,7 @@ from sqvae.data.content import Progress
 from sqvae.data.detection import TakenAs, recognise
 from sqvae.data.digits import digits
 from sqvae.data.loading import load
+from sqvae.data.locations import data_folder
 from sqvae.data.pictures import Pictures, PictureSets, Varied
 from sqvae.data.preprocessing import Preprocessing
 from sqvae.data.processing import ImageProcessor
@@ -29,6 +30,7 @@ __all__ = [
     "Varied",
     "classes_of",
     "count",
+    "data_folder",
     "digits",
     "folder_of",
     "load",

@@ -30,6 +30,7 @@ from filelock import FileLock, Timeout
 
 from sqvae.data.collection import Found, Part, Skipped, UnreadablePictureError, decode_all
 from sqvae.data.content import FORMAT, Progress
+from sqvae.data.locations import cache_folder as cache_folder
 from sqvae.data.preprocessing import Preprocessing
 from sqvae.files import checksum_of
 
@@ -47,17 +48,6 @@ NPY_HEADER = 128
 """Bytes before the first number of an .npy file: NumPy's magic, version, length and description, padded."""
 
 AnyEntry = TypeVar("AnyEntry")
-
-
-def cache_folder(given: str | Path | None) -> Path:
-    """Where decoded pictures, and frames of recordings, are kept."""
-    if given is not None:
-        return Path(given)
-    if chosen := os.environ.get("SQVAE_CACHE"):
-        return Path(chosen)
-    if chosen := os.environ.get("XDG_CACHE_HOME"):
-        return Path(chosen) / "sqvae"
-    return Path.home() / ".cache" / "sqvae"
 
 
 @dataclass(frozen=True)

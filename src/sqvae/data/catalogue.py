@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from sqvae.data.locations import data_folder
 from sqvae.data.preprocessing import Preprocessing
 
 
@@ -124,23 +125,22 @@ DATASETS: Mapping[str, Dataset] = MappingProxyType(
 
 
 def folder_of(name: str) -> Path:
-    """The folder of a named set, below the folder that the environment's ``SQVAE_DATA`` names."""
+    """The folder of a named set, in :func:`data_folder`."""
     dataset = DATASETS[name]
     return find_folder(name, dataset.folders, dataset.layout, dataset.origin)
 
 
 def find_folder(name: str, folders: Sequence[str], layout: str, origin: str) -> Path:
     """The first of the folders that there is; an error that says how to get the set where there is none."""
-    root = os.environ.get("SQVAE_DATA")
-    for folder in folders if root else ():
-        if Path(str(root), folder).is_dir():
-            return Path(str(root), folder)
-    where = (
-        f"not in {Path(root, folders[0])}"
-        if root
-        else "looked for in the folder that SQVAE_DATA names, but it is not set"
-    )
+    root = data_folder()
+    for folder in folders:
+        if (root / folder).is_dir():
+            return root / folder
+    why = "which SQVAE_DATA names" if os.environ.get("SQVAE_DATA") else "because SQVAE_DATA is not set"
+    called = " or ".join(folders)
     raise FileNotFoundError(
-        f"{name} is {where}. Get {layout} from {origin}, put them into a folder {folders[0]}, and let SQVAE_DATA name "
-        f"the folder that this one lies in; or pass their folder itself: `source=DIR`"
+        f"{name} was not found. It was looked for in {root}, {why}, as a folder called {called}. Get {layout} from "
+        f"{origin}, and put them into {root / folders[0]}; or set SQVAE_DATA=DIR, where DIR holds the folder "
+        f"{folders[0]}; or name the folder of the files itself: `--data DIR` on the command line, `source=DIR` in "
+        f"Python"
     )

@@ -1,7 +1,9 @@
 """Quantizers: one contract, and one dictionary that lists them all."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import cast
 
 from sqvae.quantizers.continuous import GaussianLatent
 from sqvae.quantizers.contract import Quantized, Quantizer, Stage
@@ -22,7 +24,20 @@ QUANTIZERS: Mapping[str, Callable[..., Quantizer]] = {
     "vq-ema-reset": partial(EMAVectorQuantizer, reset_every=20),
     "gaussian-latent": GaussianLatent,
 }
-"""Every quantizer by name. All but the last, which has no codebook, take ``codebook_size`` and ``dim``."""
+"""Every quantizer by name. All but the last, which has no codebook, take ``codebook_size`` and ``dim``. What else is
+to be known of one is asked of its class: see :func:`class_of`."""
+
+
+def class_of(name: str) -> type[Quantizer]:
+    """The class of a quantizer by name, which says what it takes and what it does."""
+    make = QUANTIZERS[name]
+    return cast("type[Quantizer]", make.func if isinstance(make, partial) else make)
+
+
+def description_of(name: str) -> str:
+    """The first line of its class's docstring, without the full stop."""
+    return inspect.cleandoc(class_of(name).__doc__ or name).splitlines()[0].rstrip(".")
+
 
 __all__ = [
     "QUANTIZERS",
@@ -34,5 +49,7 @@ __all__ = [
     "Stage",
     "VectorQuantizer",
     "VonMisesFisherQuantizer",
+    "class_of",
+    "description_of",
     "faults_of",
 ]

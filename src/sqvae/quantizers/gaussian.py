@@ -15,6 +15,9 @@ from sqvae.quantizers.stochastic import StochasticQuantizer
 Variance = Literal["shared", "per_sample", "per_position", "per_dimension", "fixed"]
 Heads = Literal["product", "sum", "bounded"]
 
+PER_INPUT = ("per_sample", "per_position", "per_dimension")
+"""The variances that depend on what the encoder says of its input."""
+
 
 class GaussianQuantizer(StochasticQuantizer):
     r"""Quantization by distance, with a variance that training lowers by itself.
@@ -93,7 +96,7 @@ class GaussianQuantizer(StochasticQuantizer):
         check_positive(initial_variance, "initial_variance")
         check_offset(variance_offset, "variance_offset")
         check_choice(heads, get_args(Heads), "heads")
-        self.needs_log_variance = variance not in ("shared", "fixed")
+        self.needs_log_variance = variance in PER_INPUT
         if variance_offset and variance == "fixed":
             raise ValueError(
                 f"variance='fixed' is initial_variance itself, and takes no variance_offset, got {variance_offset}; "

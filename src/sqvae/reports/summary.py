@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sqvae.quantizers import QUANTIZERS, description_of
 from sqvae.reports.results import error_of
 from sqvae.training import RunFolder, read_records
 
-KINDS = {
+KINDS = {name: description_of(name) for name in QUANTIZERS} | {
     "gaussian-1": "a Gaussian SQ-VAE (I), with one variance that is trained",
     "gaussian-2": "a Gaussian SQ-VAE (II), with a variance for each picture",
     "gaussian-3": "a Gaussian SQ-VAE (III), with a variance for each position",
