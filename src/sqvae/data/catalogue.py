@@ -1,4 +1,4 @@
-"""Sets of pictures that go by a name, where their files come from and how their folders look."""
+"""Named image datasets, with the origin of their files and the layout of their folders."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -11,21 +11,21 @@ from sqvae.data.preprocessing import Preprocessing
 
 @dataclass(frozen=True)
 class Dataset:
-    """A set of pictures that goes by a name."""
+    """A named image dataset."""
 
     description: str
-    """In one line."""
+    """A description in one line."""
     preprocessing: Preprocessing
     origin: str
-    """Where its files come from."""
+    """Where to get its files."""
     layout: str
-    """How its folder must look."""
+    """What its folder must contain."""
     reader: str | None
-    """The name of the reader that its folder must suit; None for what has no folder."""
+    """The name of the reader of its folder; None if the dataset has no folder."""
     folders: tuple[str, ...] = ()
-    """What its folder may be called."""
+    """Possible names of its folder."""
     class_names: tuple[str, ...] = ()
-    """Of the numbers in label maps, or of numbers that are pictures' classes."""
+    """Names of the classes: of the labels of label maps, or of numbers that are the classes of images."""
 
 
 FACE_PARTS = (
@@ -44,14 +44,14 @@ DATASETS: Mapping[str, Dataset] = MappingProxyType(
             None,
         ),
         "shapes": Dataset(
-            "640 made-up pictures of discs and boxes, 64x64, colour; to try things out, no download",
+            "640 synthetic images of discs and boxes, 64x64, colour; to try things out, no download",
             Preprocessing(size=64, channels=3),
             "this package",
             "no folder",
             None,
         ),
         "shape-maps": Dataset(
-            "640 made-up label maps of discs and boxes, 64x64, 3 classes; to try things out, no download",
+            "640 synthetic label maps of discs and boxes, 64x64, 3 classes; to try things out, no download",
             Preprocessing(size=64, labels=True, classes=3),
             "this package",
             "no folder",
@@ -103,7 +103,7 @@ DATASETS: Mapping[str, Dataset] = MappingProxyType(
             "30,000 label maps of faces, 512x512, 19 classes; at 64x64",
             Preprocessing(size=64, labels=True, classes=len(FACE_PARTS)),
             "github.com/switchablenorms/CelebAMask-HQ",
-            "CelebAMask-HQ/CelebAMask-HQ-mask-anno (a PNG a part) or CelebAMask-HQ/CelebAMask-HQ-mask (merged maps), "
+            "CelebAMask-HQ/CelebAMask-HQ-mask-anno (one PNG per part) or CelebAMask-HQ/CelebAMask-HQ-mask (merged), "
             "and CelebAMask-HQ/CelebA-HQ-to-CelebA-mapping.txt",
             "celebamask-hq",
             ("celebamask-hq", "celebamask_hq", "CelebAMask-HQ"),
@@ -120,27 +120,23 @@ DATASETS: Mapping[str, Dataset] = MappingProxyType(
         ),
     }
 )
-"""Every set by name."""
+"""All image datasets by name."""
 
 
 def folder_of(name: str) -> Path:
-    """The folder of a named set, below the folder that the environment's ``SQVAE_DATA`` names."""
+    """The folder of a named dataset, inside the folder that the environment variable ``SQVAE_DATA`` names."""
     dataset = DATASETS[name]
     return find_folder(name, dataset.folders, dataset.layout, dataset.origin)
 
 
 def find_folder(name: str, folders: Sequence[str], layout: str, origin: str) -> Path:
-    """The first of the folders that there is; an error that says how to get the set where there is none."""
+    """The first of the folders that exists; raises an error that says how to get the dataset if there is none."""
     root = os.environ.get("SQVAE_DATA")
     for folder in folders if root else ():
         if Path(str(root), folder).is_dir():
             return Path(str(root), folder)
-    where = (
-        f"not in {Path(root, folders[0])}"
-        if root
-        else "looked for in the folder that SQVAE_DATA names, but it is not set"
-    )
+    where = f"not in {Path(root, folders[0])}" if root else "not found, because SQVAE_DATA is not set"
     raise FileNotFoundError(
-        f"{name} is {where}. Get {layout} from {origin}, put them into a folder {folders[0]}, and let SQVAE_DATA name "
-        f"the folder that this one lies in; or pass their folder itself: `source=DIR`"
+        f"{name} is {where}. Get {layout} from {origin}, put them into a folder {folders[0]}, and set SQVAE_DATA to "
+        f"the folder that contains this one; or pass the folder of the files itself: `source=DIR`"
     )

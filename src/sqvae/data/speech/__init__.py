@@ -1,4 +1,4 @@
-"""Recordings, from wherever they lie, as log-mel frames; and sound from such frames."""
+"""Speech datasets: recordings as log-mel spectrograms, and sound from such spectrograms."""
 
 from sqvae.data.speech.audio import AudioError, audio_blocks, duration, is_audio_name, read_audio, write_audio
 from sqvae.data.speech.catalogue import MADE_UP, SPEECH_SETS, SpeechSet
