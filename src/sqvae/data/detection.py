@@ -84,8 +84,8 @@ def recognise(source: str | Path) -> TakenAs:
     If a palette gives the labels colours, these must not shade into each other as those of photographs do, and a label
     must have the same colour in all images; the lengths of the palettes do not matter. Without colours, the labels must
     be close together. A named dataset has a known kind. A dataset of the hub is taken for images, because looking at it
-    would mean loading it. If only some of the signs are those of label maps, as for black and white masks, the result is
-    images with a doubt; also if colour images have few colours that form areas.
+    would mean loading it. If only some of the signs are those of label maps, as for black and white masks, the result
+    is images with a doubt; also if colour images have few colours that form areas.
     """
     if isinstance(source, str) and source in DATASETS:
         if DATASETS[source].preprocessing.labels:

@@ -170,6 +170,7 @@ def _strangers(division: Division) -> list[str]:
         if strangers:
             notes.append(
                 f"{counted(len(strangers), 'speaker')} of the {what} set can't be learned, because there are no "
-                f"training recordings: {listed(strangers, 3)}. Their recordings can only be reconstructed in another voice"
+                f"training recordings: {listed(strangers, 3)}. Their recordings can only be reconstructed in another "
+                "voice"
             )
     return notes
