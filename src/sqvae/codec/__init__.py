@@ -1,4 +1,4 @@
-"""Codes in files: tokens that describe themselves, and compressed ones."""
+"""Files of codes: self-describing token files, and compressed files."""
 
 from sqvae.codec.aside import CodeFileError
 from sqvae.codec.compressed import CompressedFile, CompressedSize, CompressedWriter

@@ -1,4 +1,4 @@
-"""Files that are written as their content comes, to the side, and renamed when whole."""
+"""Files that are written as a stream, atomically: under a temporary name, and renamed when complete."""
 
 import contextlib
 import json
@@ -14,10 +14,10 @@ from typing import Any, BinaryIO, TypeVar
 from sqvae.files import BusyError, alone, beside, check_ordinary, remove_abandoned, sync
 
 HEADER = 4096
-"""Bytes set aside for the header, its length included."""
+"""Number of bytes reserved for the header, including its length."""
 
 CHECKSUM = "checksum"
-"""The entry of the metadata that the rest is compared with when it is read."""
+"""The entry of the metadata with the checksum of the rest."""
 
 BYTES = {"U8": 1, "U16": 2, "I32": 4}
 
@@ -27,36 +27,36 @@ class CodeFileError(Exception):
 
 
 class DamageError(Exception):
-    """Bytes that can't have been written as they are. Says what is wrong; whoever knows the file says which it is."""
+    """Bytes are damaged. The message says what is wrong; the caller adds the path of the file."""
 
 
 Writer = TypeVar("Writer", bound="Aside")
 
 
 class Aside(ABC):
-    """Writes one file. Within its block the file does not exist under its name; after it, it is whole.
+    """Writes one file as a stream. The file appears under its name, complete, after the block.
 
-    If the block ends by an error, Ctrl-C or whatever else raises, nothing is left.
+    If the block ends with an error or Ctrl-C, nothing is left of it.
 
     Arguments:
-        path: of the file.
+        path: the file to write.
     """
 
     opening = b""
-    """What comes first."""
+    """The bytes at the beginning of the file."""
 
     def __init__(self, path: Path) -> None:
-        self.path = Path(os.path.realpath(path))  # a link is followed, and stays
+        self.path = Path(os.path.realpath(path))  # a symbolic link is followed and kept
         self._partial = beside(self.path)
         self._file: BinaryIO | None = None
         self._alone = contextlib.ExitStack()
 
     @abstractmethod
     def complete(self, file: BinaryIO) -> None:
-        """Put what is left."""
+        """Write the rest of the file."""
 
     def put(self, content: bytes) -> None:
-        """Add to the file."""
+        """Append to the file."""
         assert self._file is not None
         try:
             self._file.write(content)
@@ -106,10 +106,11 @@ class Aside(ABC):
 
 
 def checksum(header: Mapping[str, Any], content: int) -> str:
-    """Of a file in the safetensors format: what its header says, but for the checksum itself, and its content.
+    """The checksum of a safetensors file: of its header, except for the checksum itself, and of its content.
 
     Arguments:
-        content: the CRC-32 of all that follows the header.
+        header: the header.
+        content: the CRC-32 of everything after the header.
     """
     said = {name: value for name, value in header.get("__metadata__", {}).items() if name != CHECKSUM}
     text = json.dumps({**header, "__metadata__": said}, sort_keys=True).encode()
@@ -117,19 +118,19 @@ def checksum(header: Mapping[str, Any], content: int) -> str:
 
 
 class PlainFile(Aside):
-    """A file of nothing but what is put."""
+    """A file of raw bytes."""
 
     def complete(self, file: BinaryIO) -> None:
-        """Nothing is left to be put."""
+        """Nothing to add."""
 
 
 class AsideWriter(Aside):
-    """Writes one file in the safetensors format.
+    """Writes one file in the safetensors format as a stream.
 
-    The header is as long at the start as it will be at the end, so that content goes straight to the disk.
+    The length of the header is fixed from the start, so that content goes directly to the disk.
 
     Arguments:
-        path: of the file.
+        path: the file to write.
     """
 
     opening = bytes(HEADER)
@@ -144,7 +145,7 @@ class AsideWriter(Aside):
 
     @abstractmethod
     def finish(self) -> tuple[Mapping[str, str], Mapping[str, tuple[str, list[int]]]]:
-        """Put what is left; and say, for the header, the metadata, and type and shape of each tensor as they follow."""
+        """Write the rest; returns the metadata, and the type and shape of each tensor in order, for the header."""
 
     def complete(self, file: BinaryIO) -> None:
         metadata, tensors = self.finish()
