@@ -24,10 +24,10 @@ from sqvae.codec import (
     Learned,
     frames,
 )
-from sqvae.codec.aside import DamageError
 from sqvae.codec.frames import Body, Cursor, Header, varint
 from sqvae.codec.frequencies import DEEPEST, MARGIN, SCALE, STEPS, TOTAL, WEIGHTS, counted, edges, edges_of, rounded
 from sqvae.codec.range_coding import RangeSource, range_encode
+from sqvae.codec.writing import DamageError
 
 MODEL = "0123456789abcdef"
 DAMAGES = 10_000

@@ -15,7 +15,7 @@ import soundfile
 import torch
 
 import sqvae.data.content as content_module
-import sqvae.data.speech.hearing as hearing_module
+import sqvae.data.speech.reading as reading_module
 import sqvae.data.speech.stored as stored_module
 import sqvae.data.speech.streaming as streaming_module
 from real_data import folder_of
@@ -763,7 +763,7 @@ class TestCache:
         assert told == []
 
     def test_long_recordings_are_written_in_pieces(self, tmp_path, cache, monkeypatch):
-        monkeypatch.setattr(hearing_module, "_LONG", 0.5)
+        monkeypatch.setattr(reading_module, "_LONG", 0.5)
         say(tmp_path / "long/a.wav", seconds=50)
         say(tmp_path / "long/b.wav", seconds=0.4)
         sets = load_speech(tmp_path / "long", cache=cache)

@@ -16,7 +16,7 @@ from sqvae.cli.run_shown import CONTINUOUS, NOTHING_YET, SPLIT, Shown, Wanted, f
 from sqvae.cli.run_views import difference_legend, legend_of, pixels_of, signs_of
 from sqvae.cli.targets import check_free
 from sqvae.codec import check_ending
-from sqvae.codec.aside import PlainFile
+from sqvae.codec.writing import PlainFile
 from sqvae.data import Progress
 from sqvae.metrics.meanings import meanings
 from sqvae.modalities import findings_of, recorded_use

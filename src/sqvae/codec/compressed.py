@@ -18,11 +18,11 @@ import torch
 from torch import Tensor
 
 from sqvae.codec import frames
-from sqvae.codec.aside import Aside, CodeFileError, DamageError
 from sqvae.codec.expectations import Adaptive, Expectation, Histogram, Learned
 from sqvae.codec.frames import Body, Frame, Header
 from sqvae.codec.frequencies import Integers
 from sqvae.codec.range_coding import RangeSource, range_encode
+from sqvae.codec.writing import CodeFileError, DamageError, StreamedFile
 from sqvae.distributions.checks import check_size
 
 _AGAIN = "Get another copy of it, or compress the images again"
@@ -59,7 +59,7 @@ class CompressedSize:
         return 8 * self.payload / self.ideal_bits - 1 if self.ideal_bits else 0.0
 
 
-class CompressedWriter(Aside):
+class CompressedWriter(StreamedFile):
     """Compresses codes as a stream. The file appears under its name, complete, after the block.
 
     Arguments:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from sqvae.codec.aside import CHECKSUM, Aside, CodeFileError, checksum
+from sqvae.codec.writing import CHECKSUM, CodeFileError, StreamedFile, checksum
 from sqvae.files import alone, beside, check_ordinary
 
 SAFETENSORS = ".safetensors"
@@ -124,7 +124,7 @@ def written_as(path: Path, conversions: Mapping[str, Conversion]) -> Iterator[Pa
             first.unlink(missing_ok=True)
 
 
-class NpzFile(Aside):
+class NpzFile(StreamedFile):
     """Writes an .npz file from a safetensors file.
 
     Arguments:

@@ -4,9 +4,9 @@ A file consists of ``sqz``, a byte of version and flags, four bytes of fingerpri
 images of one shape. Numbers are varints: seven bits per byte, the lowest first, with a high bit if more follow.
 
 - frame: length of its body (omitted in a file with a single frame, which extends to the end), two checks, body;
-- body: ``2 * pictures + (1 if positions are listed)``, height, width; if the file has names: the length of the following,
-  and, deflated, the length and bytes of each name; if positions are listed: their number, and the distance of each to
-  the one before; and the output of the range coder, padded with zeros to at least a byte per 1024 codes;
+- body: ``2 * pictures + (1 if positions are listed)``, height, width; if the file has names: the length of what
+  follows, and, deflated, the length and bytes of each name; if positions are listed: their number, and the distance
+  of each to the one before; and the output of the range coder, padded with zeros to at least a byte per 1024 codes;
 - after the last of several frames a length of 0, and a first check.
 
 The first check is 16 bits of a CRC over all bytes so far, which is verified before anything is evaluated. The second is
@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from sqvae.codec.aside import DamageError
+from sqvae.codec.writing import DamageError
 
 MAGIC = b"sqz"
 VERSION = 1

@@ -14,8 +14,8 @@ import numpy as np
 from constriction import stream
 from numpy.typing import NDArray
 
-from sqvae.codec.aside import DamageError
 from sqvae.codec.frequencies import TOTAL, Integers
+from sqvae.codec.writing import DamageError
 
 _WORD, _STATE = 4, 8
 _FAMILY = stream.model.Categorical(perfect=False)

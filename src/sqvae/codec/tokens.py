@@ -19,7 +19,6 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from sqvae.codec.aside import AsideWriter, CodeFileError
 from sqvae.codec.formats import (
     FAILURES,
     NPZ,
@@ -34,6 +33,7 @@ from sqvae.codec.formats import (
     written_as,
 )
 from sqvae.codec.metadata import LARGEST, text_of, whole_number_of, whole_numbers_of
+from sqvae.codec.writing import CodeFileError, SafetensorsWriter
 from sqvae.data import Preprocessing, Progress, Skipped, count, stream
 
 KIND = "sqvae-codes"
@@ -80,7 +80,7 @@ class Coder(Protocol):
         """(batch, h, w) -> (batch, C, H, W), in [0, 1]."""
 
 
-class CodeWriter(AsideWriter):
+class CodeWriter(SafetensorsWriter):
     """Writes codes as a stream. The file appears under its name, complete, after the block.
 
     Arguments:

@@ -21,7 +21,6 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from sqvae.codec.aside import AsideWriter, CodeFileError, PlainFile
 from sqvae.codec.formats import (
     FAILURES,
     NPZ,
@@ -37,6 +36,7 @@ from sqvae.codec.formats import (
     written_as,
 )
 from sqvae.codec.metadata import number_of, text_of, whole_number_of
+from sqvae.codec.writing import CodeFileError, PlainFile, SafetensorsWriter
 from sqvae.data import Progress, Skipped
 from sqvae.data.speech import LogMel, count_speech, stream_speech
 
@@ -59,7 +59,7 @@ class Unit:
     samples: int
 
 
-class UnitWriter(AsideWriter):
+class UnitWriter(SafetensorsWriter):
     """Writes the codes of recordings as a stream, also in pieces of recordings.
 
     The file appears under its name, complete, after the block.

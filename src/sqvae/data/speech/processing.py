@@ -12,8 +12,8 @@ from torch import Tensor
 
 from sqvae.data.collection import Skipped
 from sqvae.data.speech.audio import resampled
-from sqvae.data.speech.hearing import check_long_enough, hear
 from sqvae.data.speech.log_mel import LogMel
+from sqvae.data.speech.reading import check_long_enough, hear
 from sqvae.data.speech.recordings import Recording, UnreadableRecordingError
 
 Samples: TypeAlias = NDArray[Any] | Tensor

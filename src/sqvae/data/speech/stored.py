@@ -22,8 +22,8 @@ import numpy as np
 from sqvae.data.cache import NPY_HEADER, finish_npy, make_whole, npy_header, read_entry, write_entry
 from sqvae.data.collection import Skipped
 from sqvae.data.content import Progress
-from sqvae.data.speech.hearing import hear
 from sqvae.data.speech.log_mel import LogMel
+from sqvae.data.speech.reading import hear
 from sqvae.data.speech.recordings import Recording, UnreadableRecordingError
 from sqvae.data.threads import in_order
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from sqvae.data.collection import Skipped
 from sqvae.data.sources import prefixes
 from sqvae.data.speech.audio import is_audio_name
-from sqvae.data.speech.hearing import Heard, hear
 from sqvae.data.speech.log_mel import LogMel
 from sqvae.data.speech.places import Place
+from sqvae.data.speech.reading import Heard, hear
 from sqvae.data.speech.recordings import Recording, UnreadableRecordingError, item_names, legible
 from sqvae.data.speech.sources import is_speech_name, opened_speech
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, TypeVar
 
-from sqvae.files import BusyError, alone, beside, check_ordinary, remove_abandoned, sync
+from sqvae.files import BusyError, alone, check_ordinary, remove_abandoned, written
 
 HEADER = 4096
 """Number of bytes reserved for the header, including its length."""
@@ -30,10 +30,10 @@ class DamageError(Exception):
     """Bytes are damaged. The message says what is wrong; the caller adds the path of the file."""
 
 
-Writer = TypeVar("Writer", bound="Aside")
+Writer = TypeVar("Writer", bound="StreamedFile")
 
 
-class Aside(ABC):
+class StreamedFile(ABC):
     """Writes one file as a stream. The file appears under its name, complete, after the block.
 
     If the block ends with an error or Ctrl-C, nothing is left of it.
@@ -47,9 +47,8 @@ class Aside(ABC):
 
     def __init__(self, path: Path) -> None:
         self.path = Path(os.path.realpath(path))  # a symbolic link is followed and kept
-        self._partial = beside(self.path)
         self._file: BinaryIO | None = None
-        self._alone = contextlib.ExitStack()
+        self._open = contextlib.ExitStack()
 
     @abstractmethod
     def complete(self, file: BinaryIO) -> None:
@@ -65,43 +64,33 @@ class Aside(ABC):
 
     def __enter__(self: Writer) -> Writer:
         try:
-            check_ordinary(self.path)
-            self._alone.enter_context(alone(self.path))
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            remove_abandoned(self.path.parent)
-            self._file = self._partial.open("xb")
-            self._file.write(self.opening)
+            with contextlib.ExitStack() as stack:
+                check_ordinary(self.path)
+                stack.enter_context(alone(self.path))
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                remove_abandoned(self.path.parent)
+                temporary = stack.enter_context(written(self.path))
+                self._file = stack.enter_context(temporary.open("xb"))
+                self._file.write(self.opening)
+                self._open = stack.pop_all()
         except OSError as failure:
             raise self._failed(failure) from failure
-        except BaseException:
-            self._partial.unlink(missing_ok=True)
-            self._alone.close()
-            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         assert self._file is not None
         try:
-            with self._file:
-                if kind is None:
-                    self.complete(self._file)
-                    self._file.flush()
-                    os.fsync(self._file.fileno())
-            if kind is None:
-                self._partial.replace(self.path)
-                sync(self.path.parent)
+            if error is not None:
+                self._open.__exit__(kind, error, at)
+                return
+            with self._open:
+                self.complete(self._file)
         except OSError as failure:
             raise self._failed(failure) from failure
-        finally:
-            self._partial.unlink(missing_ok=True)
-            self._alone.close()
 
     def _failed(self, failure: OSError) -> CodeFileError:
-        self._alone.close()
         if isinstance(failure, BusyError):
             return CodeFileError(f"can't write {self.path}: {failure.strerror}")
-        with contextlib.suppress(OSError):
-            self._partial.unlink(missing_ok=True)
         return CodeFileError(f"can't write {self.path}: {failure.strerror or failure}; nothing is left of it")
 
 
@@ -117,14 +106,14 @@ def checksum(header: Mapping[str, Any], content: int) -> str:
     return f"{zlib.crc32(text, content):08x}"
 
 
-class PlainFile(Aside):
+class PlainFile(StreamedFile):
     """A file of raw bytes."""
 
     def complete(self, file: BinaryIO) -> None:
         """Nothing to add."""
 
 
-class AsideWriter(Aside):
+class SafetensorsWriter(StreamedFile):
     """Writes one file in the safetensors format as a stream.
 
     The length of the header is fixed from the start, so that content goes directly to the disk.
