@@ -254,7 +254,8 @@ def test_the_last_pictures_are_for_validation(number, validation):
 def test_a_single_picture_to_train_on_is_not_taken_away():
     result = divided(6, parts={"train": np.arange(1), "test": np.arange(1, 6)})
     assert (list(result.train), list(result.validation)) == ([0], [0])
-    assert "only 1 to train on" in result.notes[0]
+    assert "no validation" in result.notes[0]
+    assert "only 1 training" in result.notes[0]
 
 
 def test_the_split_is_the_same_everywhere():

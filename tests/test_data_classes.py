@@ -234,9 +234,9 @@ def test_idx_with_labels_that_are_wrong(tmp_path):
     for wrong, message in (
         (b"\0\0\x08\x03" + content[4:], "begins with 00000803, but IDX files of labels begin with 00000801: download"),
         (b"", "begins with nothing"),
-        (content[:-1], r"40 labels\b.* 39: download it again"),
-        (content + b"\0", r"40 labels\b.* 41\b"),
-        (struct.pack(">2I", 0x801, 39) + content[9:], "holds 39 labels for 40 pictures of train-images: it must hold"),
+        (content[:-1], r".*40 labels\b.* 39: download it again"),
+        (content + b"\0", r".*40 labels\b.* 41\b"),
+        (struct.pack(">2I", 0x801, 39) + content[9:], r"holds 39 labels for 40 \w+ of train-images"),
     ):
         file.write_bytes(wrong)
         with pytest.raises(ValueError, match=rf"train-labels-idx1-ubyte {message}"):
@@ -371,7 +371,7 @@ def test_cifar10_with_labels_that_are_wrong(tmp_path):
     pixels, _ = batches["data_batch_2"]
     rows = pixels.reshape(-1, 3072)
     for labels, message in (
-        ([0, 1, 2], r"data_batch_2 in .* holds 3 labels for 4 pictures of data_batch_2"),
+        ([0, 1, 2], r"data_batch_2 in .* holds 3 labels for 4 \w+ of data_batch_2"),
         ([0, 1, 2, 10], r"data_batch_2 in .* is not a batch .*labels must be .* from 0 to 9"),
         ([0, 1, 2, -1], "labels must be .* from 0 to 9"),
         ([0.0, 1.0, 2.0, 3.0], "labels must be .* from 0 to 9"),
@@ -387,7 +387,7 @@ def test_mosaics_with_labels_that_are_wrong(tmp_path):
     sets = load(tmp_path)
     file = tmp_path / "train_labels.npy"
     for labels, message in (
-        (np.zeros(19, np.int64), r"train_labels\.npy holds 19 labels for 20 pictures of data_batch_1, data_batch_2"),
+        (np.zeros(19, np.int64), r"train_labels\.npy holds 19 labels for 20 \w+ of data_batch_1, data_batch_2"),
         (np.full(20, 10), r"train_labels\.npy .*classes of CIFAR-10 \(its labels must be"),
         (np.zeros((20, 10), np.int64), "its labels must be .* from 0 to 9"),
     ):
@@ -470,7 +470,7 @@ def test_npz_without_labels_or_with_wrong_ones(tmp_path):
     pictures = random(20, 8, 8)
     for arrays, message in (
         ({}, r"classes of .*x\.npz\[images\] are not known: there is no array called labels or y or"),
-        ({"labels": np.arange(19)}, r"x\.npz\[labels\] holds 19 labels for 20 pictures of images"),
+        ({"labels": np.arange(19)}, r"x\.npz\[labels\] holds 19 labels for 20 \w+ of images"),
         (
             {"labels": np.zeros(20)},
             r"x\.npz\[labels\] holds float64 of shape \(20,\); labels are",
@@ -552,7 +552,7 @@ def test_the_hub_without_classes(tmp_path, hub):
     secret = {"picture": [Image.new("L", (8, 8), 0)] * 2, "label": [-1, None]}
     features = hub.Features({"picture": hub.Image(), "label": hub.ClassLabel(names=["a", "b", "c"])})
     hub.Dataset.from_dict(secret, features=features).to_parquet(tmp_path / "secret/test-00000-of-00001.parquet")
-    with pytest.raises(ValueError, match=r"2 pictures in hf:.*secret without a class: test/00000, test/00001"):
+    with pytest.raises(ValueError, match=r"2 \w+ in hf:.*secret without a class: test/00000, test/00001"):
         classes_of(source, load(source))
 
 

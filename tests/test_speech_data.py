@@ -493,7 +493,7 @@ class TestHostileFiles:
         for name, reason in reasons.items():
             assert reason in skipped[name], name
         (note,) = (note for note in sets.notes if "could not be read" in note)
-        assert note.startswith("8 recordings could not be read and are left out: bad/cut.flac (")
+        assert re.match(r"8 recordings could not be read .*: bad/cut\.flac \(", note)
 
     def test_strict_raises_for_the_first(self, tmp_path):
         hostile(tmp_path)
