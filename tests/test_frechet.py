@@ -213,7 +213,7 @@ class TestDistance:
         assert frechet_notes(enough, enough) == []
         for pair in ((few, enough), (enough, few)):
             (note,) = frechet_notes(*pair)
-            assert note.startswith("8 pictures are too few for covariances of 8 features")
+            assert note.startswith("8 images are too few for covariances of 8 features")
 
 
 def raw_weights():
