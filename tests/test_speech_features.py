@@ -278,7 +278,7 @@ class TestUnusableRecordings:
     def test_a_flac_that_is_cut_between_its_frames(self):
         data = encoded(noise(50_000), 16_000, "FLAC")
         frame = data.index(data[86:90], len(data) // 2)  # each begins as the first does
-        assert re.search(r"cut short: \d\d,\d+ of the 50,000 samples", self.rejected(data[:frame]))
+        assert re.search(r"cut short: .*\d\d,\d+ of the 50,000 samples", self.rejected(data[:frame]))
 
     @pytest.mark.parametrize("form", ["WAV", "AIFF", "OGG", "MP3"])
     def test_of_others_that_are_cut_short_what_is_there(self, form):

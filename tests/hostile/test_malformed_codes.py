@@ -74,7 +74,7 @@ def codes_file(path, mark, tensors, metadata):
         ({"codes": MAPS.bool()}, {}, "codes must be integers, got BOOL"),
         ({"codes": MAPS.int() - 1}, {}, "codes must lie between 0 and 15, but it has codes from -1 to -1"),
         ({"codes": MAPS + 200}, {}, "codes must lie between 0 and 15, but it has codes from 200 to 200"),
-        ({"codes": torch.zeros(2, 3000, 3000, dtype=torch.uint8)}, {}, "it holds 3,000 x 3,000 codes out of 16"),
+        ({"codes": torch.zeros(2, 3000, 3000, dtype=torch.uint8)}, {}, "3,000 x 3,000 codes out of 16"),
         ({"names": None}, {}, "names"),
         ({"names": torch.zeros(4)}, {}, "names must be bytes of text, got F32 of the shape (4,)"),
         ({"names": text(b"a\0")}, {}, "there are 1 names"),
