@@ -27,7 +27,7 @@ from rich.progress import track
 
 from benchmarks.side_by_side import Result, arguments, milliseconds, report
 from sqvae.cli import main as sqvae
-from sqvae.codec import aside, formats
+from sqvae.codec import formats, writing
 from sqvae.data import cache
 from sqvae.files import checksum_of, locking
 from sqvae.tokenizers import claims
@@ -95,7 +95,7 @@ def watched(clock: Clock) -> ExitStack:
     for function in CHECKS:
         _replace(stack, function, clock.around(function))
     _replace(stack, claims.built, clock.beyond_building(claims.built))
-    stack.enter_context(mock.patch.object(aside, "zlib", SimpleNamespace(crc32=clock.around(zlib.crc32))))
+    stack.enter_context(mock.patch.object(writing, "zlib", SimpleNamespace(crc32=clock.around(zlib.crc32))))
     return stack
 
 

@@ -222,7 +222,7 @@ class TestTokenDistances:
         with pytest.raises(ValueError, match=r"8193 frames, more than the 8192"):
             distances_of([np.zeros(8193, dtype=int)], "identical")
         for frames in (np.array([[0.5, -0.1]]), np.zeros((2, 2))):
-            with pytest.raises(ValueError, match=r"'kl' is one of probabilities"):
+            with pytest.raises(ValueError, match=r"'kl' is .*probabilities"):
                 distances_of([frames], "kl")
 
 
@@ -349,7 +349,7 @@ class TestCutting:
             (np.ones(4), False, r"features of file are float64 of shape \(4,\), expected numbers of shape \(T, d\)"),
             (np.ones((4, 0)), False, r"shape \(4, 0\), expected numbers"),
             (np.array([["a"]]), False, r"of shape \(1, 1\), expected numbers"),
-            (np.array([[1.0], [np.nan]]), False, r"features of file hold values that are not finite"),
+            (np.array([[1.0], [np.nan]]), False, r"features of file .*not finite"),
         ],
     )
     def test_unfit_features(self, frames, units, message):

@@ -211,7 +211,7 @@ class TestOtherKinds:
     def test_a_continuous_latent_has_no_codes(self, tmp_path):
         experiment = with_quantizer(picture_tokenizer("pictures").experiment, "gaussian-latent")
         text = card_of(ImageTokenizer(new_model(experiment).eval(), experiment, ""), tmp_path / "vae")
-        assert "An autoencoder of pictures: a VAE with a continuous latent" in text
+        assert "An autoencoder of images: a VAE with a continuous latent" in text
         assert "vectors of 8 numbers, and no codes" in text
         assert "tokenizer.encode" not in text
         assert "vector-quantization" not in text

@@ -111,9 +111,9 @@ def test_a_damaged_checkpoint_is_found_out_and_a_whole_one_named(run, file, dama
         path.write_bytes(content[:-7] + bytes([content[-7] ^ 1]) + content[-6:])
     else:
         path.unlink()
-    expected = {"truncated": "bytes", "altered": "was altered", "missing": "is missing"}[damage]
+    expected = {"truncated": "bytes", "altered": "was changed", "missing": "is missing"}[damage]
     if file == "manifest.json" and damage != "missing":
-        file, expected = "", "is no longer what it was|was altered"
+        file, expected = "", "can't be read|has been changed|was changed"
     with pytest.raises(CheckpointError, match=rf"last is damaged: {file}.*({expected}).*Intact: .*previous.*best"):
         resume(run, epochs=3, announce=quiet)
     assert load(run).fingerprint == load(run / "best").fingerprint
@@ -161,7 +161,7 @@ def test_a_folder_in_use_is_left_alone(run, source):
 
 def test_a_folder_that_holds_a_run_is_not_written_over(run, source):
     before = weights_of(run / "last")
-    with pytest.raises(CheckpointError, match=r"already holds a run.*sqvae resume"):
+    with pytest.raises(CheckpointError, match=r"already contains a run.*sqvae resume"):
         train(tiny(source), run, announce=quiet)
     assert weights_of(run / "last") == before
 
@@ -179,15 +179,13 @@ def test_what_is_no_run_says_so(tmp_path):
     for use in (load, resume):
         with pytest.raises(CheckpointError, match=r"there is no folder|holds no run"):
             use(tmp_path / "nothing")
-        with pytest.raises(CheckpointError, match=r"holds no"):
+        with pytest.raises(CheckpointError, match=r"(holds|contains) no"):
             use(tmp_path)
 
 
 def test_a_run_that_has_saved_nothing_yet_says_when_it_will(run, tmp_path):
     shutil.copy(run / "config.json", tmp_path)
-    with pytest.raises(
-        CheckpointError, match=r"nothing is saved in .* yet: its first checkpoint comes after the first"
-    ):
+    with pytest.raises(CheckpointError, match=r"nothing is saved in .* yet: .*first checkpoint"):
         load(tmp_path)
 
 
@@ -202,7 +200,7 @@ def test_a_format_from_the_future_is_refused(run):
 @pytest.mark.parametrize("manifest", ["{}", '{"model.safetensors": 3}', "[]", '{"config.json": {}}'])
 def test_a_manifest_that_lists_nothing_guards_nothing(manifest, run):
     (run / "best" / "manifest.json").write_text(manifest)
-    with pytest.raises(CheckpointError, match=r"best is damaged: manifest.json is no longer what it was"):
+    with pytest.raises(CheckpointError, match=r"best is damaged: manifest.json"):
         load(run)
 
 
@@ -219,12 +217,12 @@ def test_a_run_can_be_read_by_others(run):
 
 
 def test_a_run_goes_on_from_its_own_checkpoints_only(run):
-    with pytest.raises(CheckpointError, match=r"goes on from one of last, previous; got '../other/last'"):
+    with pytest.raises(CheckpointError, match=r"one of last, previous; got '../other/last'"):
         resume(run, epochs=3, checkpoint="../other/last", announce=quiet)
 
 
 def test_a_checkpoint_is_no_place_for_a_run(run, source):
-    with pytest.raises(CheckpointError, match="already holds a run"):
+    with pytest.raises(CheckpointError, match="already contains a run"):
         train(tiny(source), run / "best", announce=quiet)
     assert load(run / "best")
 

@@ -3,6 +3,7 @@
 import os
 import pickle
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -64,12 +65,12 @@ def test_what_is_taken_is_a_copy(sets):
 
 
 def test_wrong_indices(sets):
-    with pytest.raises(IndexError, match="index 32 is out of range: there are 32 pictures"):
+    with pytest.raises(IndexError, match=r"index 32\b.*there are 32\b"):
         sets.train.take([0, 32])
     with pytest.raises(IndexError, match="index -33 is out of range"):
         sets.train.take(torch.tensor([-33]))
     for wrong in (torch.ones(32, dtype=torch.bool), torch.tensor([0.5]), torch.zeros(1, 1, dtype=torch.long), 3):
-        with pytest.raises(TypeError, match=r"indices must be whole numbers, \(B,\), or a slice"):
+        with pytest.raises(TypeError, match=r"indices must be .*\(B,\), or a slice"):
             sets.train.take(wrong)
 
 
@@ -104,17 +105,14 @@ def test_pictures_of_different_sizes(tmp_path):
         save(tmp_path / f"{index}.png", "red", size)
     sets = load(tmp_path)
     assert sets.preprocessing == Preprocessing(64, None, 3)
-    assert (
-        "pictures have 4 sizes, from 100x100 to 300x200: each is cropped to its centre square and resized to 64x64; "
-        "pass `data.size=128` for larger ones" in sets.notes
-    )
+    note = next(note for note in sets.notes if "4 sizes, from 100x100 to 300x200" in note)
+    assert "centre square and resized to 64x64" in note
+    assert "`data.size=128`" in note
     sets = load(tmp_path, Preprocessing(size=128))
     assert sets.train.shape == (3, 128, 128)
-    assert "2 pictures smaller than 128x128 enlarged" in sets.notes
-    assert (
-        "pictures have 4 sizes, from 100x100 to 300x200: each is cropped to its centre square and resized to 128x128"
-        in sets.notes
-    )
+    assert any(note.startswith("2 ") and "smaller than 128x128" in note for note in sets.notes)
+    note = next(note for note in sets.notes if "4 sizes, from 100x100 to 300x200" in note)
+    assert note.endswith("centre square and resized to 128x128")
     # Said again when nothing is decoded.
     assert load(tmp_path, Preprocessing(size=128)).notes == sets.notes
 
@@ -122,17 +120,17 @@ def test_pictures_of_different_sizes(tmp_path):
 @pytest.mark.parametrize(
     ("size", "asked", "note"),
     [
-        ((300, 200), 64, "pictures are 300x200: each is cropped to its centre square and resized to 64x64"),
+        ((300, 200), 64, r"300x200: .*crop.*centre square.*resized to 64x64"),
         (
             (300, 200),
             (64, 32),
-            "pictures are 300x200: each is cropped to its largest centred part of that shape and resized to 32x64",
+            r"300x200: .*crop.*largest centred part.*resized to 32x64",
         ),
-        ((300, 200), (40, 60), "pictures are 300x200: each is resized to 60x40"),
-        ((64, 64), 32, "pictures are 64x64: each is resized to 32x32"),
+        ((300, 200), (40, 60), r"300x200: (?!.*crop).*resized to 60x40"),
+        ((64, 64), 32, r"64x64: (?!.*crop).*resized to 32x32"),
         ((32, 32), 32, None),
         # A pixel less is rounding, not cropping.
-        ((178, 218), (216, 176), "pictures are 178x218: each is resized to 176x216"),
+        ((178, 218), (216, 176), r"178x218: (?!.*crop).*resized to 176x216"),
     ],
 )
 @pytest.mark.parametrize("channels", [None, 3])
@@ -140,7 +138,8 @@ def test_a_size_that_was_asked_for_says_what_it_crops_and_resizes(tmp_path, size
     for index in range(3):
         save(tmp_path / f"{index}.png", "red", size)
     notes = [note for note in load(tmp_path, Preprocessing(asked, channels=channels)).notes if "are" in note]
-    assert notes == ([] if note is None else [note])
+    assert len(notes) == (note is not None)
+    assert all(re.search(note, said) for said in notes)
     # A crop that was asked for is known.
     assert not [note for note in load(tmp_path, Preprocessing(asked, crop=20)).notes if "crop" in note]
 
@@ -148,10 +147,10 @@ def test_a_size_that_was_asked_for_says_what_it_crops_and_resizes(tmp_path, size
 def test_label_maps_say_how_they_are_resized(tmp_path):
     for index in range(3):
         Image.fromarray((np.indices((256, 256)).sum(0) // 60).astype(np.uint8)).save(tmp_path / f"{index}.png")
-    said = "label maps are 256x256: each is resized to {0}x{0} by the nearest pixel"
-    assert said.format(32) in load(tmp_path, Preprocessing(size=32, labels=True)).notes
+    said = "label maps are 256x256: .*resized to {0}x{0} .*nearest"
+    assert any(re.search(said.format(32), note) for note in load(tmp_path, Preprocessing(size=32, labels=True)).notes)
     decided = load(tmp_path, Preprocessing(labels=True)).notes
-    assert f"{said.format(64)}; pass `data.size=128` for larger ones" in decided
+    assert any(re.search(said.format(64) + ".*`data.size=128`", note) for note in decided)
 
 
 def test_a_broken_picture_has_no_say_in_the_decisions(tmp_path):
@@ -173,11 +172,11 @@ def test_nothing_can_be_read(tmp_path):
     for index in range(5):
         (tmp_path / f"{index}.png").write_text("no")
     with pytest.raises(
-        ValueError, match=r"none of the pictures in .* can be read: 0\.png, 1\.png, 2\.png and 2 more \(not a picture"
+        ValueError, match=r"none of the \w+ in .* can be read: 0\.png, 1\.png, 2\.png and 2 more \(.*Pillow"
     ):
         load(tmp_path)
     # And again, from the cache.
-    with pytest.raises(ValueError, match=r"none of the pictures in .* can be read"):
+    with pytest.raises(ValueError, match=r"none of the \w+ in .* can be read"):
         load(tmp_path)
 
 
@@ -186,7 +185,7 @@ def test_nothing_to_train_on_can_be_read(tmp_path):
     (tmp_path / "train/0.png").touch()
     for part in ("val", "test"):
         save(tmp_path / part / "0.png", "red")
-    with pytest.raises(ValueError, match=r"none of the pictures to train on in .* can be read: train/0\.png"):
+    with pytest.raises(ValueError, match=r"none of the training \w+ in .* can be read: train/0\.png"):
         load(tmp_path)
 
 
@@ -241,7 +240,7 @@ def test_one_or_two_pictures():
     for number in (1, 2):
         result = divided(number)
         assert list(result.train) == list(result.validation) == list(result.test) == list(range(number))
-        assert "say nothing about new pictures" in result.notes[0]
+        assert result.notes[0].startswith(f"only {number} ")
 
 
 @pytest.mark.parametrize(("number", "validation"), [(20_001, 10_000), (20_000, 2_000), (50, 5), (5, 1)])
@@ -255,7 +254,8 @@ def test_the_last_pictures_are_for_validation(number, validation):
 def test_a_single_picture_to_train_on_is_not_taken_away():
     result = divided(6, parts={"train": np.arange(1), "test": np.arange(1, 6)})
     assert (list(result.train), list(result.validation)) == ([0], [0])
-    assert "only 1 to train on" in result.notes[0]
+    assert "no validation" in result.notes[0]
+    assert "only 1 training" in result.notes[0]
 
 
 def test_the_split_is_the_same_everywhere():

@@ -4,6 +4,7 @@ import errno
 import json
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -166,7 +167,7 @@ def test_the_same_pictures_elsewhere_share_an_entry(folder, cache, tmp_path, dec
 
 def test_what_was_skipped_is_said_again_and_strict_is_not_confused(folder, cache, decodings):
     (folder / "4.png").write_text("no picture")
-    with pytest.raises(UnreadablePictureError, match=r"4\.png can't be read: not a picture"):
+    with pytest.raises(UnreadablePictureError, match=r"4\.png can't be read: .*Pillow"):
         load(folder, cache=cache, strict=True)
     assert not any((cache / "building").iterdir())
     assert entries(cache) == []
@@ -174,8 +175,8 @@ def test_what_was_skipped_is_said_again_and_strict_is_not_confused(folder, cache
     number = len(decodings)
     second = load(folder, cache=cache)
     assert len(decodings) == number
-    note = "1 picture could not be read and is left out: 4.png (not a picture that Pillow can read)"
-    assert note in first.notes
+    (note,) = (note for note in first.notes if "4.png" in note)
+    assert re.match(r"1 \w+ could not be read .*: 4\.png \(.*Pillow.*\)$", note)
     assert note in second.notes
     assert [one.name for one in second.train.skipped] == ["4.png"]
     assert reds(second) == {name: value for name, value in EXPECTED.items() if value != 4}
@@ -208,7 +209,7 @@ def test_a_damaged_entry_is_made_again(folder, cache, damage, how):
         os.truncate(file, file.stat().st_size - 5)
     again = load(folder, cache=cache)
     assert reds(again) == EXPECTED
-    assert "the cache of these pictures was damaged and has been made again" in again.notes
+    assert any("cache" in note and "damaged" in note for note in again.notes)
     assert "damaged" not in " ".join(load(folder, cache=cache).notes)
 
 
@@ -290,8 +291,9 @@ def test_a_variable_that_names_a_bad_cache_is_named_in_one_sentence(folder, tmp_
     with pytest.raises(OSError, match=reason) as caught:
         load(folder)
     message = str(caught.value)
-    assert message.startswith(f"decoded pictures can't be written to {tmp_path / place}, which SQVAE_CACHE names (")
-    assert message.endswith("put them elsewhere: set SQVAE_CACHE=DIR to a folder that you may write to")
+    assert f"can't be written to {tmp_path / place} (" in message
+    assert message.count("SQVAE_CACHE") == 2  # which names the place, and what to set
+    assert "set SQVAE_CACHE=DIR" in message
 
 
 def test_a_folder_above_the_cache_that_can_not_be_made(folder, tmp_path, monkeypatch):
@@ -305,7 +307,7 @@ def test_a_folder_above_the_cache_that_can_not_be_made(folder, tmp_path, monkeyp
 
     closed.mkdir()
     monkeypatch.setattr(cache_module.Path, "mkdir", refuse)
-    with pytest.raises(OSError, match=r"^decoded pictures can't be written to the cache .*\(Permission denied\); put"):
+    with pytest.raises(OSError, match=r"^decoded .* can't be written to the cache .*\(Permission denied\);"):
         load(folder, cache=closed / "above" / "cache")
 
 

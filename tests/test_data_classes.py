@@ -132,9 +132,7 @@ def test_folders_without_classes(tmp_path, stored, names, said):
     for name in names:
         save(folder / name)
     source = stored(folder)
-    with pytest.raises(
-        ValueError, match=rf"classes of the pictures in .*pets.* not known: .*lie in {said}\. Put .*train/cat/1\.png"
-    ):
+    with pytest.raises(ValueError, match=rf"classes of .*pets.* not known: .* {said}\. Put .*train/cat/1\.png"):
         classes_of(source, load(source))
 
 
@@ -143,7 +141,7 @@ def test_a_picture_outside_the_folders_of_the_classes(tmp_path, stored):
     for name in ("cover.png", *(f"{kind}/{index}.png" for kind in ("cats", "dogs") for index in range(5))):
         save(folder / name)
     source = stored(folder)
-    with pytest.raises(ValueError, match=r"1 picture in .* without a class: cover\.png\. Every picture needs one"):
+    with pytest.raises(ValueError, match=r"1 \w+ in .* without a class: cover\.png\."):
         classes_of(source, load(source))
 
 
@@ -154,7 +152,7 @@ def test_a_class_with_nothing_to_train_on(tmp_path, stored):
     source = stored(folder)
     with pytest.raises(
         ValueError,
-        match=r"no pictures to train on of c, and 2 pictures to validate or to test on: test/c/1\.png, .*seed",
+        match=r"no training \w+ of c\b.* 2 .*: test/c/1\.png, .*seed",
     ):
         classes_of(source, load(source))
 
@@ -236,9 +234,9 @@ def test_idx_with_labels_that_are_wrong(tmp_path):
     for wrong, message in (
         (b"\0\0\x08\x03" + content[4:], "begins with 00000803, but IDX files of labels begin with 00000801: download"),
         (b"", "begins with nothing"),
-        (content[:-1], "says that it holds 40 labels, and holds 39: download it again"),
-        (content + b"\0", "says that it holds 40 labels, and holds 41"),
-        (struct.pack(">2I", 0x801, 39) + content[9:], "holds 39 labels for 40 pictures of train-images: it must hold"),
+        (content[:-1], r".*40 labels\b.* 39: download it again"),
+        (content + b"\0", r".*40 labels\b.* 41\b"),
+        (struct.pack(">2I", 0x801, 39) + content[9:], r"holds 39 labels for 40 \w+ of train-images"),
     ):
         file.write_bytes(wrong)
         with pytest.raises(ValueError, match=rf"train-labels-idx1-ubyte {message}"):
@@ -373,11 +371,11 @@ def test_cifar10_with_labels_that_are_wrong(tmp_path):
     pixels, _ = batches["data_batch_2"]
     rows = pixels.reshape(-1, 3072)
     for labels, message in (
-        ([0, 1, 2], r"data_batch_2 in .* holds 3 labels for 4 pictures of data_batch_2"),
-        ([0, 1, 2, 10], r"data_batch_2 in .* is not a batch .*its labels must be whole numbers from 0 to 9"),
-        ([0, 1, 2, -1], "whole numbers from 0 to 9"),
-        ([0.0, 1.0, 2.0, 3.0], "whole numbers from 0 to 9"),
-        (None, "whole numbers from 0 to 9"),
+        ([0, 1, 2], r"data_batch_2 in .* holds 3 labels for 4 \w+ of data_batch_2"),
+        ([0, 1, 2, 10], r"data_batch_2 in .* is not a batch .*labels must be .* from 0 to 9"),
+        ([0, 1, 2, -1], "labels must be .* from 0 to 9"),
+        ([0.0, 1.0, 2.0, 3.0], "labels must be .* from 0 to 9"),
+        (None, "labels must be .* from 0 to 9"),
     ):
         (tmp_path / "data_batch_2").write_bytes(pickle.dumps({b"labels": labels, b"data": rows}))
         with pytest.raises(ValueError, match=message):
@@ -389,15 +387,15 @@ def test_mosaics_with_labels_that_are_wrong(tmp_path):
     sets = load(tmp_path)
     file = tmp_path / "train_labels.npy"
     for labels, message in (
-        (np.zeros(19, np.int64), r"train_labels\.npy holds 19 labels for 20 pictures of data_batch_1, data_batch_2"),
-        (np.full(20, 10), r"train_labels\.npy does not hold the classes of CIFAR-10 \(its labels must be whole"),
-        (np.zeros((20, 10), np.int64), "its labels must be whole numbers"),
+        (np.zeros(19, np.int64), r"train_labels\.npy holds 19 labels for 20 \w+ of data_batch_1, data_batch_2"),
+        (np.full(20, 10), r"train_labels\.npy .*classes of CIFAR-10 \(its labels must be"),
+        (np.zeros((20, 10), np.int64), "its labels must be .* from 0 to 9"),
     ):
         np.save(file, labels)
         with pytest.raises(ValueError, match=message):
             classes_of(tmp_path, sets)
     file.write_bytes(b"")
-    with pytest.raises(ValueError, match=r"train_labels\.npy does not hold the classes"):
+    with pytest.raises(ValueError, match=r"train_labels\.npy .*classes"):
         classes_of(tmp_path, sets)
     file.unlink()
     with pytest.raises(
@@ -472,10 +470,10 @@ def test_npz_without_labels_or_with_wrong_ones(tmp_path):
     pictures = random(20, 8, 8)
     for arrays, message in (
         ({}, r"classes of .*x\.npz\[images\] are not known: there is no array called labels or y or"),
-        ({"labels": np.arange(19)}, r"x\.npz\[labels\] holds 19 labels for 20 pictures of images"),
+        ({"labels": np.arange(19)}, r"x\.npz\[labels\] holds 19 labels for 20 \w+ of images"),
         (
             {"labels": np.zeros(20)},
-            r"x\.npz\[labels\] holds float64 of shape \(20,\); labels are whole numbers or words",
+            r"x\.npz\[labels\] holds float64 of shape \(20,\); labels are",
         ),
         ({"y": np.zeros((20, 10), np.uint8)}, r"x\.npz\[y\] holds uint8 of shape \(20, 10\); labels are"),
         ({"y": np.array(3)}, r"x\.npz\[y\] holds int64 of shape \(\); labels are"),
@@ -554,7 +552,7 @@ def test_the_hub_without_classes(tmp_path, hub):
     secret = {"picture": [Image.new("L", (8, 8), 0)] * 2, "label": [-1, None]}
     features = hub.Features({"picture": hub.Image(), "label": hub.ClassLabel(names=["a", "b", "c"])})
     hub.Dataset.from_dict(secret, features=features).to_parquet(tmp_path / "secret/test-00000-of-00001.parquet")
-    with pytest.raises(ValueError, match=r"2 pictures in hf:.*secret without a class: test/00000, test/00001"):
+    with pytest.raises(ValueError, match=r"2 \w+ in hf:.*secret without a class: test/00000, test/00001"):
         classes_of(source, load(source))
 
 
@@ -564,7 +562,7 @@ def test_the_hub_without_classes(tmp_path, hub):
 def test_sources_that_have_no_classes(tmp_path):
     np.save(tmp_path / "x.npy", random(10, 8, 8))
     for source in ("shapes", tmp_path / "x.npy"):
-        with pytest.raises(ValueError, match=rf"classes of the pictures in {source} are not known: nothing says them"):
+        with pytest.raises(ValueError, match=rf"classes of .* in {source} are not known: .*Put"):
             classes_of(source, load(source))
 
 

@@ -1,5 +1,6 @@
 """One picture: whatever its format, the expected 8-bit array."""
 
+import re
 import struct
 import zlib
 
@@ -131,7 +132,7 @@ def test_thirty_two_bits_and_reals(tmp_path):
     Image.fromarray(np.full((8, 8), 65535, np.int32)).save(tmp_path / "white.tiff")
     assert (decoded(tmp_path / "white.tiff", GREY) == 255).all()
     Image.fromarray(np.full((8, 8), 70000, np.int32)).save(tmp_path / "beyond.tiff")
-    with pytest.raises(ValueError, match=r"\[70000, 70000\]; 16-bit pictures have 0 to 65535"):
+    with pytest.raises(ValueError, match=r"\[70000, 70000\]; 16-bit .* 0 to 65535"):
         decoded(tmp_path / "beyond.tiff")
     Image.fromarray(np.full((8, 8), 0.5, np.float32)).save(tmp_path / "half.tiff")
     assert (decoded(tmp_path / "half.tiff", GREY) == 128).all()
@@ -223,8 +224,8 @@ def broken_files(folder):
         "bomb.png": "far more pixels than the limit",
         "empty.png": "the file is empty",
         "nowhere.png": "No such file",
-        "program.png": "not a picture that Pillow can read",
-        "text.png": "not a picture that Pillow can read",
+        "program.png": "Pillow can read",
+        "text.png": "Pillow can read",
         "truncated.jpg": "truncated",
         "truncated.png": "truncated",
     }
@@ -246,9 +247,9 @@ def test_preprocessing_is_checked():
     assert Preprocessing(size=[32, 48]).size == (32, 48)
     assert Preprocessing(size=(32, 48), channels=1).shape == (1, 32, 48)
     for wrong in (0, -4, 2.5, "64", True, (1, 2, 3), ()):
-        with pytest.raises(ValueError, match="size must be a whole number > 0"):
+        with pytest.raises(ValueError, match=r"size must be .* > 0"):
             Preprocessing(size=wrong)
-    with pytest.raises(ValueError, match=r"crop must be a whole number > 0, or None, got 0"):
+    with pytest.raises(ValueError, match=r"crop must be .* > 0, or None, got 0"):
         Preprocessing(crop=0)
     with pytest.raises(ValueError, match=r"channels must be 1 or 3.*got 4"):
         Preprocessing(channels=4)
@@ -262,14 +263,14 @@ def test_preprocessing_is_checked():
     ("sizes", "multiple", "size", "note"),
     [
         ({(28, 28)}, 4, 28, None),
-        ({(28, 28)}, 8, 24, "pictures are 28x28, and sides must be multiples of 8: resized to 24x24"),
+        ({(28, 28)}, 8, 24, r"28x28\b.* multiples of 8: resized to 24x24"),
         ({(48, 32)}, 4, (32, 48), None),
-        ({(90, 109)}, 4, (108, 88), "pictures are 90x109, and sides must be multiples of 4: resized to 88x108"),
-        ({(3, 3)}, 4, 4, "pictures are 3x3, and sides must be multiples of 4: resized to 4x4"),
+        ({(90, 109)}, 4, (108, 88), r"90x109\b.* multiples of 4: resized to 88x108"),
+        ({(3, 3)}, 4, 4, r"3x3\b.* multiples of 4: resized to 4x4"),
         ({(128, 128)}, 4, 128, None),
-        ({(256, 256)}, 4, 64, "pictures are 256x256: each is resized to 64x64"),
-        ({(512, 512)}, 4, 64, "pictures are 512x512: each is resized to 64x64"),
-        ({(120, 90), (1024, 768), (30, 400)}, 4, 64, "pictures have 3 sizes, from 120x90 to 1024x768: each is cropped"),
+        ({(256, 256)}, 4, 64, r"256x256: (?!.*crop).*resized to 64x64"),
+        ({(512, 512)}, 4, 64, r"512x512: (?!.*crop).*resized to 64x64"),
+        ({(120, 90), (1024, 768), (30, 400)}, 4, 64, "3 sizes, from 120x90 to 1024x768: .*crop"),
     ],
 )
 def test_sizes_that_are_decided(sizes, multiple, size, note):
@@ -277,4 +278,4 @@ def test_sizes_that_are_decided(sizes, multiple, size, note):
     resolved, notes = resolve(Preprocessing(), survey, multiple)
     assert resolved == Preprocessing(size, None, 1)
     assert len(notes) == (note is not None)
-    assert note is None or notes[0].startswith(note)
+    assert note is None or re.search(note, notes[0])

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pickle
+import re
 import struct
 import tarfile
 import zipfile
@@ -88,7 +89,8 @@ def test_pictures_outside_the_sets_are_named_and_still_encoded(tmp_path):
         save(tmp_path / name, "red")
     sets = load(tmp_path)
     assert len(sets.train) + len(sets.validation) + len(sets.test) == 4
-    assert sets.notes == ("2 pictures outside the folders of the sets left out: cover.png, extra/1.png",)
+    (note,) = sets.notes
+    assert re.match(r"2 \w+ outside the folders of the sets .*: cover\.png, extra/1\.png$", note)
     # They are none of the pictures that are decoded, so what happens to them changes nothing.
     entries = Path(os.environ["SQVAE_CACHE"], "pictures")
     save(tmp_path / "cover.png", "blue")
@@ -106,7 +108,7 @@ def test_a_missing_set_is_drawn_from_those_to_train_on(tmp_path):
     sets = load(tmp_path)
     assert (len(sets.train), len(sets.validation), len(sets.test)) == (27, 3, 1)
     assert not set(sets.train.names) & set(sets.validation.names)
-    assert "no validation pictures: 3, drawn by split seed 0, of those to train on are set aside" in sets.notes[0]
+    assert re.search(r"no validation \w+: 3, drawn by split seed 0", sets.notes[0])
 
 
 def test_a_loop_of_links_ends(tmp_path):
@@ -125,9 +127,7 @@ def test_a_pipe_is_not_waited_for(tmp_path):
 def test_folders_without_pictures(tmp_path, stored):
     folder = tmp_path / "texts"
     folder.mkdir()
-    with pytest.raises(
-        ValueError, match=r"no pictures in .*texts.*: found 0 files\. The names of pictures end in .*\.jpg"
-    ):
+    with pytest.raises(ValueError, match=r"no \w+ in .*texts.*: found 0 files\. .*\.jpg"):
         load(stored(folder))
     for name in ("a.txt", "b.txt", "c.csv", "README"):
         (folder / name).write_text("x")
@@ -142,12 +142,12 @@ def test_other_files_are_counted_and_some_are_named(tmp_path, stored):
     for name in ("a.txt", "b.txt", "c.txt", "d.txt"):
         (folder / name).write_text("x")
     sets = load(stored(folder))
-    assert "4 files without a picture's extension left alone: a.txt, b.txt, c.txt and 1 more" in sets.notes
+    assert any(re.match(r"4 files .*: a\.txt, b\.txt, c\.txt and 1 more$", note) for note in sets.notes)
 
 
 def test_a_zip_file_that_is_none(tmp_path):
     (tmp_path / "x.zip").write_bytes(b"PK\3\4 and then nothing")
-    with pytest.raises(ValueError, match=r"x\.zip is not a whole zip file"):
+    with pytest.raises(ValueError, match=r"x\.zip is not a .*zip file"):
         load(tmp_path / "x.zip")
 
 
@@ -200,15 +200,18 @@ def test_idx_that_is_damaged(tmp_path):
     for damaged, message in (
         (b"\0\0\x08\x01" + content[4:], r"train-images-idx3-ubyte begins with 00000801, but IDX files.*00000803"),
         (b"", r"train-images-idx3-ubyte begins with nothing"),
-        (content[:-1], r"train-images-idx3-ubyte is not whole \(it ends in picture 3 of 4\): download it again"),
-        (content[:4] + bytes(12), r"says that it holds 0 pictures"),
+        (content[:-1], r"train-images-idx3-ubyte is .* \(it ends in \w+ 3 of 4\): download it again"),
+        (content[:4] + bytes(12), r"0 \w+ of 0x0: download it again"),
     ):
         file.write_bytes(damaged)
         with pytest.raises(ValueError, match=message):
             load(tmp_path)
     file.unlink()
     packed = tmp_path / "train-images-idx3-ubyte.gz"
-    for damaged, message in ((gzip.compress(content)[:-30], "is not whole"), (content, "can't be unpacked")):
+    for damaged, message in (
+        (gzip.compress(content)[:-30], "is .*: download it again"),
+        (content, "can't be unpacked"),
+    ):
         packed.write_bytes(damaged)
         with pytest.raises(ValueError, match=rf"idx3-ubyte\.gz {message}"):
             load(tmp_path)
@@ -453,15 +456,16 @@ def test_celeba_without_its_list_or_with_another(tmp_path):
         load(tmp_path)
     (tmp_path / "list_eval_partition.txt").write_text(celeba_list(csv=False))
     notes = load(tmp_path).notes
-    assert "2 pictures listed in list_eval_partition not there: 000003.jpg, 000006.jpg" in notes
-    assert "1 picture not listed in list_eval_partition left out: 000009.jpg" in notes
+    missing, unlisted = notes
+    assert re.match(r"2 \w+ listed in list_eval_partition .*: 000003\.jpg, 000006\.jpg$", missing)
+    assert re.match(r"1 \w+ not listed in list_eval_partition .*: 000009\.jpg$", unlisted)
     (tmp_path / "list_eval_partition.txt").write_text("000001.jpg 0\n000002.jpg 3\n")
     with pytest.raises(
         ValueError, match=r"line 2 of .*list_eval_partition\.txt is '000002.jpg 3'; expected a name and 0"
     ):
         load(tmp_path)
     (tmp_path / "list_eval_partition.txt").write_text("100001.jpg 0\n")
-    with pytest.raises(ValueError, match=r"holds 5 pictures, but none that list_eval_partition lists to train on"):
+    with pytest.raises(ValueError, match=r"holds 5 \w+, but none that list_eval_partition lists"):
         load(tmp_path)
 
 
@@ -510,7 +514,7 @@ def test_celeba_from_the_command_line(tmp_path, pictures, capsys):
     out = tmp_path / "run"
     assert main(["train", "celeba", "--data", str(tmp_path), "--out", str(out), "--epochs", "1", *settings]) == 0
     printed = " ".join("".join(capsys.readouterr()).split())
-    assert "1 picture listed in list_eval_partition not there: 000007.jpg" in printed
+    assert re.search(r"1 \w+ listed in list_eval_partition .*: 000007\.jpg", printed)
     data = json.loads((out / "config.json").read_text())["experiment"]["data"]
     assert (data["size"], data["crop"], data["channels"]) == (64, 140, 3)
     (tmp_path / "list_eval_partition.txt").unlink()
@@ -604,16 +608,16 @@ def test_kinds_of_numbers(tmp_path, values, expected):
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        (np.full((4, 8, 8), 255.0), r"real numbers in \[255, 255\], but they must lie in \[0, 1\]"),
-        (np.linspace(-1, 1, 256).reshape(4, 8, 8), r"real numbers in \[-1, 1\]"),
+        (np.full((4, 8, 8), 255.0), r"in \[255, 255\], but they must lie in \[0, 1\]"),
+        (np.linspace(-1, 1, 256).reshape(4, 8, 8), r"in \[-1, 1\]"),
         (np.where(np.eye(8) > 0, np.nan, 0.5)[None].repeat(4, 0), r"in \[0.5, 0.5\] and NaN"),
-        (np.full((4, 8, 8), np.nan, np.float32), r"holds real numbers that are all NaN, but they must lie in \[0, 1\]"),
+        (np.full((4, 8, 8), np.nan, np.float32), r"all NaN, but they must lie in \[0, 1\]"),
         (np.stack((np.full((8, 8), np.nan), np.full((8, 8), 0.25))), r"in \[0.25, 0.25\] and NaN"),
-        (np.zeros((4, 8, 8), np.int64), r"int64 of shape \(4, 8, 8\); pictures are uint8.*astype\(numpy\.uint8\)"),
-        (np.zeros((8, 8), np.uint8), r"uint8 of shape \(8, 8\); pictures are \(N, height, width\)"),
-        (np.zeros((4, 8, 8, 4), np.uint8), r"shape \(4, 8, 8, 4\); pictures are .* with 1 or 3 channels"),
-        (np.zeros((8, 8, 3), np.uint8), r"looks like one picture.*add a first axis"),
-        (np.zeros((0, 8, 8), np.uint8), r"there is no picture in it"),
+        (np.zeros((4, 8, 8), np.int64), r"int64 of shape \(4, 8, 8\); .* uint8.*astype\(numpy\.uint8\)"),
+        (np.zeros((8, 8), np.uint8), r"uint8 of shape \(8, 8\); .* \(N, height, width\)"),
+        (np.zeros((4, 8, 8, 4), np.uint8), r"shape \(4, 8, 8, 4\); .* with 1 or 3 channels"),
+        (np.zeros((8, 8, 3), np.uint8), r"\(8, 8, 3\), which looks like .*add a first axis"),
+        (np.zeros((0, 8, 8), np.uint8), r"shape \(0, 8, 8\): .* no "),
         (np.array([{"a": 1}], object), r"can be read without pickle"),
     ],
 )
@@ -622,7 +626,7 @@ def test_arrays_that_are_no_pictures(tmp_path, array, message, extension):
     file = tmp_path / f"x.{extension}"
     (np.save if extension == "npy" else np.savez)(file, array)
     if extension == "npz" and array.dtype == object:
-        message = "holds Python objects, which only pickle could read"
+        message = "holds Python objects.*pickle"
     with pytest.raises(ValueError, match=message):
         load(file)
 
@@ -634,7 +638,7 @@ def test_arrays_that_are_cut_short(tmp_path):
         load(tmp_path / "x.npy")
     np.savez(tmp_path / "x.npz", random(10, 8, 8))
     (tmp_path / "x.npz").write_bytes((tmp_path / "x.npz").read_bytes()[:-100])
-    with pytest.raises(ValueError, match=r"x\.npz is not a whole \.npz file"):
+    with pytest.raises(ValueError, match=r"x\.npz is not a .*\.npz file"):
         load(tmp_path / "x.npz")
 
 
@@ -650,7 +654,8 @@ def test_npz_with_sets(tmp_path, keys, pack):
     for part, (key, expected) in zip((sets.train, sets.validation, sets.test), arrays.items(), strict=True):
         assert np.array_equal(whole(part), expected.transpose(0, 3, 1, 2))
         assert part.names[-1] == f"{key}/{len(expected) - 1:05d}"
-    assert sets.notes == (f"of x.npz only {', '.join(keys)} is read, and not y_train",)
+    (note,) = sets.notes
+    assert all(part in note for part in ("x.npz", ", ".join(keys), "not y_train"))
 
 
 def test_npz_with_one_array(tmp_path):
@@ -661,9 +666,7 @@ def test_npz_with_one_array(tmp_path):
     rows = [int(name.removeprefix("pictures/")) for name in sets.train.names]
     assert np.array_equal(whole(sets.train)[:, 0], pictures[rows])
     np.savez(tmp_path / "y.npz", a=pictures, b=pictures)
-    with pytest.raises(
-        ValueError, match=r"y\.npz holds the arrays a, b; expected one array of pictures, or arrays named"
-    ):
+    with pytest.raises(ValueError, match=r"y\.npz holds the arrays a, b; expected one array .*, or arrays named"):
         load(tmp_path / "y.npz")
 
 
@@ -699,9 +702,7 @@ def test_the_hub(tmp_path, hub):
 def test_the_hub_without_pictures_or_without_the_set(tmp_path, hub):
     (tmp_path / "set").mkdir()
     hub.Dataset.from_dict({"text": ["a"], "n": [1]}).to_parquet(tmp_path / "set/train-00000-of-00001.parquet")
-    with pytest.raises(
-        ValueError, match=r"no column of pictures \(Image\); its columns are text \(Value\), n \(Value\)"
-    ):
+    with pytest.raises(ValueError, match=r"no column of \w+ \(Image\); its columns are text \(Value\), n \(Value\)"):
         load(f"hf:{tmp_path / 'set'}")
     with pytest.raises(ValueError, match=r"hf:.*absent can't be loaded"):
         load(f"hf:{tmp_path / 'absent'}")
@@ -733,9 +734,7 @@ def test_a_name_finds_its_folder(tmp_path, monkeypatch):
     ):
         load("fashion-mnist")
     (tmp_path / "fashion_mnist").mkdir()
-    with pytest.raises(
-        FileNotFoundError, match=r"does not hold fashion-mnist as it is published: it must hold train-images"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"does not contain fashion-mnist .*train-images.*`source="):
         load("fashion-mnist")
     write_idx(tmp_path / "fashion_mnist/train-images-idx3-ubyte", random(10, 28, 28))
     write_idx(tmp_path / "fashion_mnist/t10k-images-idx3-ubyte", random(10, 28, 28))
@@ -799,5 +798,5 @@ def test_what_does_not_exist(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no such file or folder: .*phots; did you mean .*/photos\?$"):
         load(tmp_path / "phots")
     (tmp_path / "notes.txt").write_text("x")
-    with pytest.raises(ValueError, match=r"notes\.txt is none of: .*a \.npy file; .*a zip file of pictures; a folder"):
+    with pytest.raises(ValueError, match=r"notes\.txt is .*: .*a \.npy file; .*a zip file of .*; a folder"):
         load(tmp_path / "notes.txt")

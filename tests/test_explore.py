@@ -347,10 +347,10 @@ class TestUploads:
     @pytest.mark.parametrize(
         ("content", "reason"),
         [
-            (b"just some words\n" * 100, "not a picture"),
+            (b"just some words\n" * 100, "not an image"),
             (b"", "the file is empty"),
             (png(Image.new("L", (64, 64)))[:60], "."),
-            (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "not a picture"),
+            (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "not an image"),
         ],
     )
     def test_what_is_no_picture_is_refused(self, content, reason):
@@ -450,7 +450,7 @@ class TestServer:
     def test_names_are_shown_and_used_for_nothing(self, server, name):
         status, text, headers = server.ask("POST", server.upload_address(), b"root:x:0:0", x_name=name)
         assert status == 422
-        assert "refused. not a picture" in text
+        assert "refused. not an image" in text
         assert len(text) < 300
         assert headers["content-type"].startswith("text/plain")
 

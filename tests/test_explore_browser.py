@@ -315,7 +315,7 @@ def test_what_is_no_picture_is_refused_in_words(page, name):
     title, before = page.title(), shown(page, "Original")
     drop(page, name, b"root:x:0:0:root:/root:/bin/bash\n")
     playwright.expect(page.locator(".drop .refused")).to_have_text(
-        f"{name}: refused. not a picture that Pillow can read"
+        f"{name}: refused. not an image that Pillow can read"
     )
     drop(page, name, picture())
     wait_for_change(page, "Original", before)

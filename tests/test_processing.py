@@ -157,21 +157,21 @@ class TestPictures:
     @pytest.mark.parametrize(
         ("given", "error", "words"),
         [
-            ([], ValueError, "there are no pictures: give at least one"),
+            ([], ValueError, r"there are no \w+: .* at least one"),
             (5, TypeError, "expected PIL images, paths, arrays or tensors, or a list of them; got int"),
-            ([5], TypeError, "picture 0 must be a PIL image, a path, an array or a tensor; got int"),
+            ([5], TypeError, "image 0 must be a PIL image, a path, an array or a tensor; got int"),
             ("nowhere.png", FileNotFoundError, "there is no file nowhere.png"),
             (".", ValueError, "it is a folder; pass its files, or all of it to sqvae.encode_to_file"),
-            (np.zeros((8, 8, 7), np.uint8), ValueError, r"picture 0 .* it has the shape \(8, 8, 7\), and must be"),
-            ([np.zeros((8, 8)), np.full((8, 8), 200.0)], ValueError, r"picture 1 .* must lie in \[0, 1\]"),
+            (np.zeros((8, 8, 7), np.uint8), ValueError, r"image 0 .* it has the shape \(8, 8, 7\), .*must be"),
+            ([np.zeros((8, 8)), np.full((8, 8), 200.0)], ValueError, r"image 1 .* must lie in \[0, 1\]"),
             (
                 np.zeros((8, 8), np.int64),
                 ValueError,
-                r"int64 of shape \(8, 8\); .* uint8, uint16, bool, or real numbers",
+                r"int64 of shape \(8, 8\); .* uint8, uint16, bool, or .* in \[0, 1\]",
             ),
             (np.zeros((8, 8), np.int64), ValueError, "0 to 255, pass it as uint8"),
-            (np.full((8, 8), np.nan), ValueError, "picture 0 .* all NaN"),
-            (Path(__file__), UnreadablePictureError, "test_processing.py can't be read: not a picture"),
+            (np.full((8, 8), np.nan), ValueError, "image 0 .* all NaN"),
+            (Path(__file__), UnreadablePictureError, "test_processing.py can't be read: .*Pillow"),
         ],
     )
     def test_what_can_t_be_taken(self, tokenizer, given, error, words):
@@ -231,12 +231,12 @@ class TestLabelMaps:
 
     def test_what_can_t_be_taken(self):
         tokenizer = picture_tokenizer("labels")
-        with pytest.raises(ValueError, match=r"label map 1 .* has the labels 7, and the classes are 0 to 4") as failure:
+        with pytest.raises(ValueError, match=r"label map 1 .* has the labels 7\b.* 0 to 4\b") as failure:
             tokenizer.encode([np.zeros((8, 8), int), np.full((8, 8), 7)])
         assert "--" not in str(failure.value)
-        with pytest.raises(ValueError, match=r"it has the shape \(8, 8, 3\), and must be \(height, width\)"):
+        with pytest.raises(ValueError, match=r"it has the shape \(8, 8, 3\), .*must be \(height, width\)"):
             tokenizer.encode([np.zeros((8, 8, 3), np.uint8)])
-        with pytest.raises(ValueError, match="label maps are whole numbers"):
+        with pytest.raises(ValueError, match=r"label maps are .*\(height, width\)"):
             tokenizer.encode(np.zeros((8, 8)))
 
 
@@ -339,9 +339,7 @@ class TestRecordings:
         assert (encoded.recordings, round(encoded.seconds)) == (2, 3)
         assert same([unit.codes for unit in sqvae.UnitFile.open(out).units()], speech.encode(files[:2]))
         assert sqvae.encode_speech_to_file(speech, str(files[0]), out).recordings == 1
-        with pytest.raises(
-            TypeError, match=r"got a SpeechTokenizer. Recordings are encoded by sqvae.encode_speech_to_fil"
-        ):
+        with pytest.raises(TypeError, match=r"got a SpeechTokenizer\..*sqvae.encode_speech_to_file"):
             sqvae.encode_to_file(speech, files, out)
         with pytest.raises(
             TypeError, match=r"got a ImageTokenizer.*sqvae.encode_to_file"
@@ -377,7 +375,7 @@ class TestRecordings:
     @pytest.mark.parametrize(
         ("given", "error", "words"),
         [
-            ([], ValueError, "there are no recordings: give at least one"),
+            ([], ValueError, "there are no recordings: .* at least one"),
             (5, TypeError, "expected paths, samples, or pairs of samples and their rate, or a list of them; got int"),
             ([5], TypeError, "recording 0 must be a path, samples, or a pair"),
             ("nowhere.wav", FileNotFoundError, "there is no file nowhere.wav"),
@@ -395,7 +393,7 @@ class TestRecordings:
             (
                 np.zeros(10),
                 ValueError,
-                "recording 0 can't be used: it is too short: 10 samples at 16,000 Hz, which make 1",
+                "recording 0 can't be used: it is too short: 10 samples at 16,000 Hz, .* 1 frame",
             ),
             (np.zeros(0), ValueError, "it is too short: 0 samples"),
             ((np.zeros(9000, np.float32), 2), ValueError, "rate must be between 1,000 and 1,000,000 Hz, got 2"),

@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import pickle
+import re
 import zipfile
 import zlib
 from collections import Counter
@@ -15,7 +16,7 @@ import soundfile
 import torch
 
 import sqvae.data.content as content_module
-import sqvae.data.speech.hearing as hearing_module
+import sqvae.data.speech.reading as reading_module
 import sqvae.data.speech.stored as stored_module
 import sqvae.data.speech.streaming as streaming_module
 from real_data import folder_of
@@ -210,7 +211,7 @@ class TestVctk:
 
     def test_one_microphone_of_two(self, tmp_path):
         sets = load_speech(vctk_92(tmp_path))
-        assert "the first of two microphones is used: 12 recordings of the other left out" in sets.notes
+        assert any("the first of two microphones is used: 12 recordings" in note for note in sets.notes)
         assert all(name.endswith("_mic1.flac") for name in everything(sets))
         assert set(sets.speakers) == {"p225", "s5"}
         assert len(streamed(tmp_path)) == 12
@@ -220,7 +221,7 @@ class TestVctk:
         vctk_92(tmp_path / "VCTK-Corpus")
         sets = load_speech(tmp_path)
         assert all(name.startswith("VCTK-Corpus/wav48/") for name in everything(sets))
-        assert any(note.startswith("24 recordings outside the folders of the sets left out") for note in sets.notes)
+        assert any(note.startswith("24 recordings outside the folders of the sets") for note in sets.notes)
 
 
 class TestZeroSpeech:
@@ -233,10 +234,8 @@ class TestZeroSpeech:
         assert len(sets.test) == 6
         assert len(sets.train) + len(sets.validation) == 24
         assert len(sets.validation) == 2
-        assert "there are no validation recordings: 2, drawn by split seed 0, of those to train on are set aside" in (
-            sets.notes
-        )
-        assert any("2 recordings outside the folders of the sets left out" in note for note in sets.notes)
+        assert any(re.match(r"there are no validation recordings: 2 .*split seed 0", note) for note in sets.notes)
+        assert any("2 recordings outside the folders of the sets" in note for note in sets.notes)
 
     def test_what_abx_is_measured_on_can_be_streamed(self, tmp_path):
         (heard,) = streamed(zerospeech(tmp_path) / "english/test")
@@ -303,14 +302,14 @@ class TestAnyFolder:
         sets = load_speech(folder)
         assert sets.speakers == ("carla",)
         assert sets.train.names == tuple(sorted(sets.train.names, key=lambda name: int(name[:-4])))
-        assert "there are no folders of speakers: all recordings are taken for those of one, called carla" in sets.notes
+        assert any(re.search("no folders of speakers: .* called carla$", note) for note in sets.notes)
         assert {one.speaker for one in streamed(folder)} == {folder.name}
 
     def test_some_outside_of_folders(self, tmp_path):
         say(family(tmp_path / "home") / "extra.wav")
         sets = load_speech(tmp_path / "home")
         assert everything(sets)["extra.wav"] == "home"
-        assert "1 recording outside the folders of speakers is taken for one speaker's, called home" in sets.notes
+        assert any(re.match("1 recording outside .* called home$", note) for note in sets.notes)
 
     def test_a_folder_by_its_dot(self, tmp_path, monkeypatch):
         monkeypatch.chdir(say_all(tmp_path / "carla", *(f"{n}.wav" for n in range(5))))
@@ -320,7 +319,7 @@ class TestAnyFolder:
         sets = load_speech(say(tmp_path / "me.wav"))
         assert sets.train.names == sets.validation.names == sets.test.names == ("me.wav",)
         assert sets.speakers == ("me",)
-        assert any(note.startswith("only 1 recording, so the same are for training") for note in sets.notes)
+        assert any(note.startswith("only 1 recording, so ") for note in sets.notes)
 
     def test_folders_of_sets(self, tmp_path):
         for part, number in (("Train", 12), ("val", 2), ("test", 3)):
@@ -329,12 +328,13 @@ class TestAnyFolder:
         sets = load_speech(tmp_path)
         assert (len(sets.train), len(sets.validation), len(sets.test)) == (24, 4, 6)
         assert sets.speakers == ("anna", "bob")
-        assert sets.notes == ("1 recording outside the folders of the sets left out: stray.wav",)
+        (note,) = sets.notes
+        assert re.match(r"1 recording outside the folders of the sets .*: stray\.wav$", note)
         assert len(streamed(tmp_path)) == 35
 
     def test_other_files_are_mentioned(self, tmp_path):
         (family(tmp_path) / "anna/song.m4a").write_bytes(b"x")
-        assert "1 file without a recording's extension left alone: anna/song.m4a" in load_speech(tmp_path).notes
+        assert any(re.match(r"1 file .*: anna/song\.m4a$", note) for note in load_speech(tmp_path).notes)
 
     def test_hidden_files_and_those_of_operating_systems_are_not(self, tmp_path):
         say_all(family(tmp_path), "anna/.hidden.wav", "__MACOSX/anna/._1.wav")
@@ -431,7 +431,7 @@ class TestSplits:
     def test_where_everybody_speaks_once_nobody_can_be_held_out(self):
         sets = divide({"all": utterances(**{f"s{number}": 1 for number in range(30)})}, seed=0, published=False)
         assert (len(sets.train), len(sets.validation), len(sets.test)) == (30, 30, 30)
-        assert sum("nobody has a recording to spare" in note for note in sets.notes) == 2
+        assert sum("too few recordings per speaker" in note for note in sets.notes) == 2
 
     def test_two_recordings_of_one_speaker_leave_one_to_train_on(self):
         sets = divide({"all": utterances(a=2, b=1, c=1)}, seed=0, published=False)
@@ -474,8 +474,8 @@ def hostile(folder):
     return {
         "bad/text.wav": "not a recording that can be read",
         "bad/empty.wav": "the file is empty",
-        "bad/sample.wav": "it is too short: 1 sample at 16,000 Hz, which make 1 frame; 4 are needed",
-        "bad/short.flac": "it is too short: 464 samples at 16,000 Hz, which make 3 frames; 4 are needed",
+        "bad/sample.wav": "it is too short: 1 sample at 16,000 Hz",
+        "bad/short.flac": "it is too short: 464 samples at 16,000 Hz, which give 3 frames; at least 4",
         "bad/nan.wav": "4,000 of its 8,000 samples are NaN or infinite",
         "bad/cut.flac": "cut short",
         "bad/nowhere.wav": "No such file",
@@ -493,7 +493,7 @@ class TestHostileFiles:
         for name, reason in reasons.items():
             assert reason in skipped[name], name
         (note,) = (note for note in sets.notes if "could not be read" in note)
-        assert note.startswith("8 recordings could not be read and are left out: bad/cut.flac (")
+        assert re.match(r"8 recordings could not be read .*: bad/cut\.flac \(", note)
 
     def test_strict_raises_for_the_first(self, tmp_path):
         hostile(tmp_path)
@@ -523,7 +523,7 @@ class TestHostileFiles:
     def test_nothing_readable_to_train_on(self, tmp_path):
         say_all(tmp_path, "train/a/1.wav", "test/a/1.wav")
         (tmp_path / "train/a/1.wav").write_bytes(b"")
-        with pytest.raises(ValueError, match=r"none of the recordings to train on in .*train/a/1\.wav \(the file is e"):
+        with pytest.raises(ValueError, match=r"none of the training recordings in .*train/a/1\.wav \(the file is e"):
             load_speech(tmp_path)
 
     def test_stereo_and_other_rates_are_brought_to_one(self, tmp_path):
@@ -553,7 +553,7 @@ class TestHostileFiles:
 
     def test_zip_files(self, tmp_path):
         (tmp_path / "broken.zip").write_bytes(b"PK\x03\x04 and no more")
-        with pytest.raises(ValueError, match=r"broken\.zip is not a whole zip file"):
+        with pytest.raises(ValueError, match=r"broken\.zip is not a .*zip file"):
             load_speech(tmp_path / "broken.zip")
         archive = zipped(family(tmp_path / "family"))
         content = bytearray(archive.read_bytes())
@@ -565,9 +565,7 @@ class TestHostileFiles:
 
     def test_what_holds_no_recordings(self, tmp_path):
         (tmp_path / "notes.txt").write_text("x")
-        with pytest.raises(
-            ValueError, match=r"no recordings in .*found 1 file \(1 \.txt\)\. The names .* end in \.aif"
-        ):
+        with pytest.raises(ValueError, match=r"no recordings in .*found 1 file \(1 \.txt\)\. Names .* end in \.aif"):
             load_speech(tmp_path)
         with pytest.raises(ValueError, match=r"notes\.txt is neither a folder, nor a zip file, nor a recording"):
             load_speech(tmp_path / "notes.txt")
@@ -589,7 +587,7 @@ class TestNames:
         with pytest.raises(FileNotFoundError, match=r"vctk was not found\. .*Get wav48/SPEAKER.* from datashare.*DIR"):
             load_speech("vctk")
         family(tmp_path / "VCTK-Corpus-0.92")
-        with pytest.raises(FileNotFoundError, match=r"does not hold vctk as it is published: .*To use the recordings"):
+        with pytest.raises(FileNotFoundError, match=r"does not contain vctk .*To use the recordings.*`source="):
             load_speech("vctk")
         vctk_92(tmp_path / "VCTK")
         assert load_speech("vctk").features == FEATURES["vctk"]
@@ -626,9 +624,7 @@ class TestNames:
             FileNotFoundError, match=r"these are demo, .*, voices, vctk, zerospeech2019, librispeech, timit, and"
         ):
             load_speech("absent")
-        with pytest.raises(
-            ValueError, match=r"mnist is a set of pictures, and not of recordings; of those there is voices, vc"
-        ):
+        with pytest.raises(ValueError, match=r"mnist is a dataset of \w+, not of recordings; .*: voices, vctk"):
             load_speech("mnist")
 
     def test_features_by_name(self, tmp_path):
@@ -711,7 +707,7 @@ class TestCache:
         else:
             (entry / damage).write_text("[]")
         again = load_speech(folder, cache=cache)
-        assert "the cache of these recordings was damaged and has been made again" in again.notes
+        assert any("cache" in note and "damaged" in note for note in again.notes)
         assert all(again.train.frames(index).equal(frames) for index, frames in enumerate(expected))
         assert "damaged" not in " ".join(load_speech(folder, cache=cache).notes)
 
@@ -763,7 +759,7 @@ class TestCache:
         assert told == []
 
     def test_long_recordings_are_written_in_pieces(self, tmp_path, cache, monkeypatch):
-        monkeypatch.setattr(hearing_module, "_LONG", 0.5)
+        monkeypatch.setattr(reading_module, "_LONG", 0.5)
         say(tmp_path / "long/a.wav", seconds=50)
         say(tmp_path / "long/b.wav", seconds=0.4)
         sets = load_speech(tmp_path / "long", cache=cache)

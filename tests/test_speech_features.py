@@ -278,7 +278,7 @@ class TestUnusableRecordings:
     def test_a_flac_that_is_cut_between_its_frames(self):
         data = encoded(noise(50_000), 16_000, "FLAC")
         frame = data.index(data[86:90], len(data) // 2)  # each begins as the first does
-        assert re.search(r"cut short: \d\d,\d+ of the 50,000 samples", self.rejected(data[:frame]))
+        assert re.search(r"cut short: .*\d\d,\d+ of the 50,000 samples", self.rejected(data[:frame]))
 
     @pytest.mark.parametrize("form", ["WAV", "AIFF", "OGG", "MP3"])
     def test_of_others_that_are_cut_short_what_is_there(self, form):
@@ -615,7 +615,7 @@ class TestGriffinLim:
     def test_a_length_that_has_other_frames(self):
         features = FEATURES["zerospeech"]
         frames = features(noise(1600))
-        with pytest.raises(ValueError, match="11 frames are those of 1,600 to 1,759 samples, got samples=1,760"):
+        with pytest.raises(ValueError, match=r"11 frames .* 1,600 to 1,759 samples, got samples=1,760"):
             griffin_lim(frames, features, samples=1760)
 
     def test_the_seed_decides(self):
@@ -648,7 +648,7 @@ class TestGriffinLim:
     @pytest.mark.parametrize(
         ("frames", "message"),
         [
-            (torch.zeros(5, 79), r"\(frames, 80\) and at least one, got \(5, 79\)"),
+            (torch.zeros(5, 79), r"\(frames, 80\), at least one .*got \(5, 79\)"),
             (torch.zeros(0, 80), "at least one"),
             (torch.zeros(80), "got"),
             (torch.full((2, 80), torch.nan), "frames must be finite"),

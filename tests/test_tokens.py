@@ -89,7 +89,7 @@ def test_a_home_is_found(tokenizer, folder, tmp_path, monkeypatch):
 def test_what_is_not_encoded_yet_is_no_file_of_codes(name, tmp_path):
     (tmp_path / name).write_bytes(b"fLaC" + bytes(range(200)))
     for kind, noun in ((CodeFile, "codes"), (UnitFile, "units")):
-        with pytest.raises(CodeFileError, match=rf"{name} is no file of {noun}: (encode it first|units as text)"):
+        with pytest.raises(CodeFileError, match=rf"{name} .*file of {noun}: (encode it first|units as text)"):
             kind.open(tmp_path / name)
 
 
@@ -162,7 +162,7 @@ def test_a_damaged_file_for_numpy_is_refused(tokenizer, folder, tmp_path):
     with pytest.raises(CodeFileError, match="Bad CRC-32"):
         list(decode_file(tokenizer, path))
     np.savez(path, x=np.zeros(3))
-    with pytest.raises(CodeFileError, match="is no file of codes"):
+    with pytest.raises(CodeFileError, match="file of codes: `sqvae encode`"):
         CodeFile.open(path)
     with np.load(tmp_path / "codes.npz") as file:
         assert file["x"].shape == (3,)
@@ -170,7 +170,7 @@ def test_a_damaged_file_for_numpy_is_refused(tokenizer, folder, tmp_path):
 
 @pytest.mark.parametrize("name", ["codes", "codes.png", "codes.pt", "codes.npy"])
 def test_other_endings_are_refused(name, tokenizer, folder, tmp_path):
-    with pytest.raises(CodeFileError, match=r"must end in .safetensors or .npz: that is its format"):
+    with pytest.raises(CodeFileError, match=r"must end in .safetensors or .npz"):
         encode_to_file(tokenizer, [folder], tmp_path / name)
     assert not list(tmp_path.iterdir())
 
@@ -215,7 +215,7 @@ def test_any_weight_makes_another_model(run, tokenizer, tmp_path):
         weights[name] = weights[name] + 1e-3
         save_file(weights, other / "model.safetensors")
         (other / "manifest.json").unlink()
-        with pytest.warns(UserWarning, match=r"has no manifest.json, which every model is saved with"):
+        with pytest.warns(UserWarning, match=r"has no manifest.json"):
             assert sqvae.load(other).fingerprint != tokenizer.fingerprint, part
 
 
@@ -239,7 +239,7 @@ def test_a_folder_is_no_file(tokenizer, folder, tmp_path):
 def test_what_is_no_file_of_codes_says_so(tokenizer, run, tmp_path):
     with pytest.raises(CodeFileError, match="there is no file"):
         CodeFile.open(tmp_path / "nothing")
-    with pytest.raises(CodeFileError, match="is no file of codes"):
+    with pytest.raises(CodeFileError, match="file of codes: `sqvae encode`"):
         CodeFile.open(run / "best" / "model.safetensors")
     (tmp_path / "text.npz").write_text("hello")
     with pytest.raises(CodeFileError, match="can't be read"):
@@ -264,7 +264,7 @@ def test_an_interrupted_write_leaves_nothing(tokenizer, folder, tmp_path, monkey
 def test_nothing_to_encode_is_an_error(tokenizer, tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "broken.png").write_bytes(b"junk")
-    with pytest.raises(CodeFileError, match="none of the 1 pictures can be read"):
+    with pytest.raises(CodeFileError, match=r"none of the 1 \w+ can be read"):
         encode_to_file(tokenizer, [tmp_path / "in"], tmp_path / "codes.safetensors")
     assert not (tmp_path / "codes.safetensors").exists()
 
@@ -391,7 +391,7 @@ class TestHub:
             ("photo", "did you mean runs/photos?"),
             ("./phtos", "did you mean runs/photos?"),
             ("mine/face", "did you mean mine/faces?"),
-            ("mine/other", "give the folder that `sqvae train` has written"),
+            ("mine/other", "`sqvae train`"),
             (Path("someone/digits"), "or from the Hugging Face hub: hf:someone/digits"),
             ("../someone/digits", ""),
             ("/someone/digits", ""),

@@ -89,5 +89,5 @@ def test_a_configuration_of_gigabytes_is_not_read(models, tmp_path):
     folder = _claiming(models, tmp_path, "pictures", "network", "blocks", 1)
     with (folder / "config.json").open("r+b") as file:
         file.truncate(4 * 2**30)  # a hole, which takes no place on the disk
-    with pytest.raises(CheckpointError, match="bytes, and such a file never has more than"):
+    with pytest.raises(CheckpointError, match=r"bytes, .*maximum for such a file"):
         load(folder)

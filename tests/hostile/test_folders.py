@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import warnings
 import zipfile
 
@@ -55,7 +56,7 @@ def test_what_is_passed_over_in_an_archive_is_said(tmp_path, capsys):
     command = ["encode", str(tmp_path / "model"), str(tmp_path / "photos.zip"), "-o", str(tmp_path / "x.safetensors")]
     assert main(command) == 0
     words = said(capsys)
-    assert "1 name is in the archive more than once, and the last file of it is taken: a.png" in words
-    assert "2 files whose path leads out of the archive left alone: ../b.png" in words
-    assert "1 file without a picture's extension left alone: notes.txt" in words
+    assert re.search(r"1 name .*more than once .*: a\.png", words)
+    assert re.search(r"2 files .*out of the archive .*: \.\./b\.png", words)
+    assert re.search(r"1 file .*extension .*: notes\.txt", words)
     assert len(CodeFile.open(tmp_path / "x.safetensors")) == 2

@@ -1,6 +1,7 @@
 """Files that claim to be more than they are: refused before they are unpacked, and never at the cost of the others."""
 
 import io
+import re
 import struct
 import zipfile
 import zlib
@@ -57,7 +58,7 @@ def source(request, tmp_path):
 def test_pictures_with_too_many_pixels_are_left_out_with_the_limit_named(source):
     names, skipped = streamed(source)
     assert names == ["a.png", "d.png"]
-    assert "13,000 x 13,000 pixels, and 64 megapixels are the limit" in skipped["b.png"]
+    assert re.search(r"13,000 x 13,000 pixels.* limit is 64 megapixels", skipped["b.png"])
     assert "SQVAE_MOST_MEGAPIXELS" in skipped["b.png"]
     assert "limit" in skipped["c.png"]
 
@@ -70,7 +71,7 @@ def test_a_member_that_unpacks_to_far_more_is_not_unpacked(tmp_path, monkeypatch
     assert (tmp_path / "bomb.zip").stat().st_size < 10_000
     names, skipped = streamed(tmp_path / "bomb.zip")
     assert names == ["a.png"]
-    assert "it has 3,145,728 bytes once it is unpacked, and 1 megabytes are the limit" in skipped["bomb.png"]
+    assert re.search("3,145,728 bytes .* limit is 1 megabytes", skipped["bomb.png"])
 
 
 def test_limits_can_be_set_and_nonsense_is_told(monkeypatch):

@@ -1,6 +1,5 @@
-"""Codes in files: tokens that describe themselves, and compressed ones."""
+"""Files of codes: self-describing token files, and compressed files."""
 
-from sqvae.codec.aside import CodeFileError
 from sqvae.codec.compressed import CompressedFile, CompressedSize, CompressedWriter
 from sqvae.codec.expectations import Adaptive, AdaptiveCost, Expectation, Histogram, Learned
 from sqvae.codec.formats import SAFETENSORS, UNCHECKED, check_ending, written_as
@@ -15,6 +14,7 @@ from sqvae.codec.units import (
     encode_speech_to_file,
     units_as_text,
 )
+from sqvae.codec.writing import CodeFileError
 
 __all__ = [
     "CONVERSIONS",

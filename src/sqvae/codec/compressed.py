@@ -1,9 +1,9 @@
 """Compressed codes in a file, written and read as a stream.
 
-What a code costs follows from how likely it was: see `expectations`. Decoding gives the same codes on any machine, with
-any number of threads and any size of batch: see `frequencies`. The format is in `frames`.
+The size of a code depends on its probability: see `expectations`. Decoding gives the same codes on any machine, with
+any number of threads and any batch size: see `frequencies`. The file format is described in `frames`.
 
-Memory holds one frame's pictures, a few hundred, on either side.
+Memory holds the images of one frame, a few hundred, on both sides.
 """
 
 import hashlib
@@ -18,56 +18,56 @@ import torch
 from torch import Tensor
 
 from sqvae.codec import frames
-from sqvae.codec.aside import Aside, CodeFileError, DamageError
 from sqvae.codec.expectations import Adaptive, Expectation, Histogram, Learned
 from sqvae.codec.frames import Body, Frame, Header
 from sqvae.codec.frequencies import Integers
 from sqvae.codec.range_coding import RangeSource, range_encode
+from sqvae.codec.writing import CodeFileError, DamageError, StreamedFile
 from sqvae.distributions.checks import check_size
 
-_AGAIN = "Fetch it again from where it came from, or compress the pictures again"
+_AGAIN = "Get another copy of it, or compress the images again"
 
 
 @dataclass
 class CompressedSize:
-    """Where the bytes of a file have gone."""
+    """The size of a file, by what the bytes are used for."""
 
     pictures: int = 0
     codes: int = 0
     payload: int = 0
-    """Bytes of the range coder."""
+    """Number of bytes of the range coder."""
     names: int = 0
-    """Bytes."""
+    """Number of bytes of names."""
     header: int = 0
-    """Bytes of all else: what the file is, shapes, checks and listed positions."""
+    """Number of all other bytes: file type, shapes, checksums and listed positions."""
     uncertain: int = 0
-    """Codes whose chances lay too close to a rounding, and were not used."""
+    """Number of codes whose probabilities were too close to a rounding boundary and were not used."""
     ideal_bits: float = 0.0
-    """What a perfect coder would have needed, with the chances as they were before any rounding."""
+    """Number of bits of an ideal coder, with the probabilities before rounding."""
 
     @property
     def total(self) -> int:
-        """Bytes of the file."""
+        """Number of bytes of the file."""
         return self.payload + self.names + self.header
 
     @property
     def overhead(self) -> float:
-        """What the payload has beyond the ideal, as a share of the ideal.
+        """The excess of the payload over the ideal size, relative to the ideal size.
 
-        Less than nothing where a prior fits so badly that codes are less likely than the coder can say, one in 2^24.
+        It is negative if a prior fits so badly that codes are less probable than the coder can represent, 1 in 2^24.
         """
         return 8 * self.payload / self.ideal_bits - 1 if self.ideal_bits else 0.0
 
 
-class CompressedWriter(Aside):
-    """Compresses codes as they come. Within its block the file does not exist under its name; after it, it is whole.
+class CompressedWriter(StreamedFile):
+    """Compresses codes as a stream. The file appears under its name, complete, after the block.
 
     Arguments:
-        path: of the file.
-        expectation: the chances of codes; whoever reads the file needs the same.
-        fingerprint: of the model whose codes these are.
-        names: keep the names of the sources; without them pictures are numbered.
-        together: pictures that are coded together, at most; as many are decoded together, in the memory of as many.
+        path: the file to write.
+        expectation: the probabilities of codes; reading the file requires the same.
+        fingerprint: the fingerprint of the model that the codes belong to.
+        names: store the names of the sources; without them images are numbered.
+        together: maximum number of images that are coded together; decoding needs memory for the same number.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class CompressedWriter(Aside):
         self._seen = np.zeros(expectation.codebook_size, dtype=np.int64)
 
     def write(self, names: Sequence[str], codes: Tensor) -> None:  # (batch, h, w)
-        """Add the codes of some sources. Their shape may differ from that of others."""
+        """Add the codes of some sources. Their shapes may differ between calls."""
         self._check(names, codes)
         positions = codes.shape[1:].numel()
         most = min(self._together, frames.room(positions)) if positions else 0
@@ -109,17 +109,17 @@ class CompressedWriter(Aside):
 
     def _check(self, names: Sequence[str], codes: Tensor) -> None:
         if len(names) != len(codes):
-            raise ValueError(f"there must be one name a row of codes: got {len(names)} names and {len(codes)} rows")
+            raise ValueError(f"there must be one name per row of codes: got {len(names)} names and {len(codes)} rows")
         if codes.ndim != 3 or codes.is_floating_point():
-            raise ValueError(f"codes must be whole numbers (batch, h, w), got {codes.dtype} {tuple(codes.shape)}")
+            raise ValueError(f"codes must be integers (batch, h, w), got {codes.dtype} {tuple(codes.shape)}")
         if len(codes) and not 1 <= codes[0].numel() <= frames.MOST_IN_PICTURE:
             raise ValueError(
-                f"a picture to compress must have 1 to {frames.MOST_IN_PICTURE:,} codes, got {codes[0].numel():,}"
+                f"an image to compress must have 1 to {frames.MOST_IN_PICTURE:,} codes, got {codes[0].numel():,}"
             )
         if codes.numel() and not 0 <= int(codes.min()) <= int(codes.max()) < self.expectation.codebook_size:
             raise ValueError(
                 f"codes must lie between 0 and {self.expectation.codebook_size - 1}, got {int(codes.min())} to "
-                f"{int(codes.max())}: compress them with what was made for this codebook"
+                f"{int(codes.max())}: use the prior or histogram of this codebook"
             )
         longest = max((len(name.encode("utf-8", "surrogateescape")) for name in names), default=0)
         if self._named and longest > frames.LONGEST_NAME:
@@ -128,7 +128,7 @@ class CompressedWriter(Aside):
             )
 
     def _flush(self, *, alone: bool = False) -> None:
-        """Write a frame of what is pending; `alone` if no other comes before or after it."""
+        """Write a frame of the pending images; `alone` if it is the only frame of the file."""
         if self._crc is None:
             header = Header(self.expectation.kind, self._named, alone, self._print).to_bytes()
             self._crc = zlib.crc32(header)
@@ -163,7 +163,7 @@ class CompressedWriter(Aside):
 
 @dataclass(frozen=True)
 class CompressedFile:
-    """A file of compressed codes, opened for reading: it is whole, and of this model. Its codes stay on the disk."""
+    """A file of compressed codes, opened for reading and verified. Its codes stay on the disk."""
 
     path: Path
     expectation: Expectation = field(repr=False)
@@ -172,7 +172,7 @@ class CompressedFile:
 
     @staticmethod
     def kind_of(path: str | Path) -> int:
-        """What a file was compressed with: the `kind` of an expectation."""
+        """The `kind` of the expectation that a file was compressed with."""
         with _opened(Path(path)) as file:
             return _header(Path(path), file.read(frames.HEADER)).kind
 
@@ -180,13 +180,13 @@ class CompressedFile:
     def open(
         cls, path: str | Path, expectation: Expectation, *, fingerprint: str, shape: tuple[int, int] | None = None
     ) -> "CompressedFile":
-        """Check the whole file, without decoding it.
+        """Verify the whole file, without decoding it.
 
         Arguments:
-            path: of the file.
-            expectation: the same that it was compressed with.
-            fingerprint: of the model that decodes the codes.
-            shape: (h, w) that all pictures must have; by default any will do.
+            path: the file.
+            expectation: the same as for compression.
+            fingerprint: the fingerprint of the model that decodes the codes.
+            shape: (h, w) that all images must have; any by default.
         """
         path = Path(path)
         with _opened(path) as file:
@@ -203,7 +203,7 @@ class CompressedFile:
         return self.pictures
 
     def batches(self) -> Iterator[tuple[list[str], Tensor]]:  # -> names, (batch, h, w)
-        """The codes in order, as many at a time as were compressed together, which all have the same shape."""
+        """Yield the codes in order, in the groups in which they were compressed; each has a single shape."""
         seen = np.zeros(self.expectation.codebook_size, dtype=np.int64)
         before = 0
         with _opened(self.path) as file:
@@ -228,15 +228,15 @@ class CompressedFile:
         codes = self.expectation.decode(RangeSource(body.payload), body.pictures, body.shape, uncertain, seen)
         if not frame.holds(_as_bytes(codes)):
             raise CodeFileError(
-                f"{self.path} does not decode to the codes that were compressed. Its bytes are as they were written, "
-                f"so {self.expectation.description} gives other chances here than it gave there: decode with the "
-                f"version of sqvae and torch that compressed it, or compress the pictures again"
+                f"{self.path} does not decode to the codes that were compressed. The file is not damaged, so "
+                f"{self.expectation.description} gives other probabilities on this machine: decode it with the "
+                f"version of sqvae and torch that compressed it, or compress the images again"
             )
         return names, codes
 
 
 def _print(expectation: Expectation, fingerprint: str) -> bytes:
-    """All that both sides must share, in a few bytes."""
+    """A short hash of everything that both sides must share."""
     shared = f"{fingerprint}\n{expectation.codebook_size}\n{expectation.kind}\n{expectation.identity}"
     return hashlib.sha256(shared.encode()).digest()[: frames.PRINT]
 
@@ -244,12 +244,12 @@ def _print(expectation: Expectation, fingerprint: str) -> bytes:
 def _header(path: Path, data: bytes) -> Header:
     magic = len(frames.MAGIC)
     if len(data) < frames.HEADER or data[:magic] != frames.MAGIC:
-        raise CodeFileError(f"{path} is no file of compressed codes: `sqvae compress` writes them")
+        raise CodeFileError(f"{path} is not a file of compressed codes: `sqvae compress` writes them")
     version = data[magic] >> 4
     if version != frames.VERSION:
         raise CodeFileError(
-            f"{path} is in version {version} of the format, and this is version {frames.VERSION}: decode it with the "
-            f"sqvae that wrote it, if it is not damaged"
+            f"{path} has version {version} of the format, but this sqvae reads version {frames.VERSION}: decode it "
+            f"with the sqvae that wrote it, if it is not damaged"
         )
     return Header.from_bytes(data)
 
@@ -259,24 +259,24 @@ def _check_belongs(path: Path, header: Header, expectation: Expectation, fingerp
     if header.kind != expectation.kind:
         raise CodeFileError(
             f"{path} was compressed with {kinds.get(header.kind, 'something unknown')}, and can't be read with "
-            f"{expectation.description}: decode with what it was compressed with"
+            f"{expectation.description}: decode it with what it was compressed with"
         )
     if header.fingerprint != _print(expectation, fingerprint):
         raise CodeFileError(
-            f"{path} holds codes of another model, or was compressed with another prior or histogram. Decode with the "
-            f"run that compressed it, unless that was trained further since; or compress the pictures again"
+            f"{path} contains codes of another model, or was compressed with another prior or histogram. Decode it "
+            f"with the run that compressed it, unless that was trained further since; or compress the images again"
         )
 
 
 def _pictures(path: Path, frame: Frame, header: Header, shape: tuple[int, int] | None) -> int:
-    """How many a frame holds. One without a body stands for no pictures, alone in its file."""
+    """The number of images of a frame. A file without images has one frame without a body."""
     if header.alone and not frame.body and frame.holds(b""):
         return 0
     body = Body.from_bytes(frame.body, named=header.named)
     if shape not in (None, body.shape):
         raise CodeFileError(
-            f"{path} holds pictures of {body.shape[0]} x {body.shape[1]} codes, and this model's have "
-            f"{shape[0]} x {shape[1]}: decode with the run that compressed it"
+            f"{path} contains images of {body.shape[0]} x {body.shape[1]} codes, but this model's have "
+            f"{shape[0]} x {shape[1]}: decode it with the run that compressed it"
         )
     return body.pictures
 

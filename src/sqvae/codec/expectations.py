@@ -1,11 +1,11 @@
-"""What both sides expect of codes: the chances from which their entropy code follows.
+"""The probabilities of codes that encoder and decoder share, for entropy coding.
 
-- `Adaptive`: how often each code has come in the file so far. Needs nothing, and learns as it goes.
-- `Histogram`: how often each code came elsewhere, as in a training set. Both sides must have it.
+- `Adaptive`: the counts of codes in the file so far. It needs nothing else, and adapts while it runs.
+- `Histogram`: the counts of codes elsewhere, for example in a training set. Both sides must have it.
 - `Learned`: an autoregressive prior. Both sides must have it.
 
-Codes of several pictures are coded together, position by position: the first of every picture, then the second of
-every picture. So a decoder runs a prior once a position for all of them.
+The codes of several images are coded together, position by position: the first of every image, then the second of every
+image. So a decoder evaluates a prior once per position for all of them.
 """
 
 import copy
@@ -29,29 +29,29 @@ Flags = NDArray[np.bool_]
 Shape = tuple[int, ...]
 
 _AT_ONCE = 1 << 24
-"""Logits that an encoder lets a prior give at once: 128 MiB."""
+"""Number of logits that an encoder gets from a prior at once: 128 MiB."""
 
 _IN_CACHE = 1 << 20
-"""Logits that become shares at once."""
+"""Number of logits that are converted to intervals at once."""
 
 
 class Intervals(NamedTuple):
-    """Codes as a range coder takes them, in the order of coding: (positions, batch)."""
+    """Codes as intervals for a range coder, in the order of coding: (positions, batch)."""
 
     left: Integers
-    """Where the share of each code begins, of `TOTAL`."""
+    """The start of the interval of each code, within 0 ... `TOTAL`."""
     right: Integers
-    """Where it ends."""
+    """The end of the interval."""
     uncertain: Flags
-    """Where another machine may compute other chances, so that they were not used."""
+    """Positions where another machine may compute other probabilities, so that they were not used."""
     bits: float
-    """What a perfect coder would need: the sum of -log2 of every code's chance."""
+    """Number of bits of an ideal coder: the sum of -log2 of the probability of every code."""
 
 
 class Expectation(ABC):
-    """Chances of codes, for an encoder that has them all and a decoder that gets them one by one.
+    """Probabilities of codes, for an encoder that knows all codes and a decoder that gets them one by one.
 
-    `seen` is how often each code came earlier in the file, (K,).
+    `seen` contains the counts of codes earlier in the file, (K,).
     """
 
     codebook_size: int
@@ -62,25 +62,25 @@ class Expectation(ABC):
     @property
     @abstractmethod
     def identity(self) -> str:
-        """What must be the same on both sides."""
+        """A text that must be the same on both sides."""
 
     @abstractmethod
     def intervals(self, codes: Tensor, seen: Integers) -> Intervals:  # (batch, h, w), (K,)
-        """The shares of these codes."""
+        """The intervals of these codes."""
 
     @abstractmethod
     def decode(
         self, source: RangeSource, batch: int, shape: Shape, uncertain: Flags, seen: Integers
     ) -> Tensor:  # (positions, batch), (K,) -> (batch, *shape)
-        """The codes whose shares a source holds."""
+        """The codes that a source encodes."""
 
 
 class Adaptive(Expectation):
-    r"""A code's chance is how often it has come in the file so far, and half a time more.
+    r"""The probability of a code is its count in the file so far plus one half, normalised.
 
     .. math:: P(k) = \frac{n_k + 1/2}{\sum_j n_j + K/2}
 
-    Counts are brought up to date whenever there are a 32nd more of them.
+    Counts are updated whenever their sum has grown by a 32nd.
 
     Arguments:
         codebook_size: K.
@@ -117,7 +117,7 @@ class Adaptive(Expectation):
 
 
 class AdaptiveCost:
-    """What codes would take by :class:`Adaptive`, to compare another expectation with.
+    """The size of codes with :class:`Adaptive`, as a baseline for another expectation.
 
     Arguments:
         codebook_size: K.
@@ -129,17 +129,17 @@ class AdaptiveCost:
         self._seen = np.zeros(codebook_size, dtype=np.int64)
 
     def add(self, codes: Tensor) -> None:  # (batch, h, w)
-        """Count some codes more, in the order in which a file holds them."""
+        """Add some codes, in the order of the file."""
         codes = codes.detach().cpu().long()
         self.bits += self._expectation.intervals(codes, self._seen).bits
         self._seen += np.bincount(codes.flatten().numpy(), minlength=len(self._seen))
 
 
 class Histogram(Expectation):
-    """A code's chance is how often it came elsewhere, and half a time more.
+    """The probability of a code is its count elsewhere plus one half, normalised.
 
     Arguments:
-        counts: (K,), how often each code came: whole numbers.
+        counts: (K,), the counts of codes: integers.
     """
 
     kind = 1
@@ -148,7 +148,7 @@ class Histogram(Expectation):
     def __init__(self, counts: Tensor) -> None:
         if counts.ndim != 1 or counts.is_floating_point() or counts.is_complex() or bool((counts < 0).any()):
             raise ValueError(
-                f"a histogram must be whole numbers that are not negative, one a code; got {counts.dtype} of shape "
+                f"a histogram must be non-negative integers, one per code; got {counts.dtype} of shape "
                 f"{tuple(counts.shape)}. Pass counts, not shares"
             )
         self.codebook_size = _checked_size(len(counts))
@@ -167,52 +167,52 @@ class Histogram(Expectation):
 
 
 class Draft(Protocol):
-    """A prior's evaluation, position by position."""
+    """The evaluation of a prior, position by position."""
 
     def next_logits(self) -> Tensor:
-        """(batch, K), at the next position."""
+        """(batch, K), the logits at the next position."""
 
     def put(self, codes: Tensor) -> None:
-        """(batch,): settles that position."""
+        """(batch,): sets the codes at that position."""
 
 
 class Prior(Protocol):
-    """What compression asks of an autoregressive prior, which is a module."""
+    """What compression needs of an autoregressive prior, which is a module."""
 
     codebook_size: int
 
     def logits(self, codes: Tensor) -> Tensor:
-        """(batch, h, w) -> (batch, h, w, K): each position sees the codes before it."""
+        """(batch, h, w) -> (batch, h, w, K): each position depends on the codes before it."""
 
     def start(self, batch: int, shape: Shape) -> Draft:
-        """The same, for codes that are not known yet."""
+        """Start an evaluation for codes that are not known yet."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What the prior's fingerprint is taken of."""
+        """The weights, from which the prior's fingerprint is computed."""
 
     def parameters(self) -> Iterator[Any]:
-        """Which tell where it computes."""
+        """The parameters, which determine the device."""
 
     def double(self: "Own") -> "Own":
-        """In float64."""
+        """Convert to float64."""
 
     def eval(self: "Own") -> "Own":
-        """Without what is random in training."""
+        """Switch to evaluation mode."""
 
 
 Own = TypeVar("Own", bound=Prior)
 
 
 class Learned(Expectation):
-    """A code's chance is what an autoregressive prior says, given the codes before it.
+    """The probability of a code is that of an autoregressive prior, given the codes before it.
 
-    The prior is copied and evaluated in float64, at once to encode and step by step to decode. Positions whose chances
-    lie too close to a rounding (see `frequencies`) are coded with the histogram, or as equally likely.
+    The prior is copied and evaluated in float64, at once for encoding and step by step for decoding. Positions whose
+    probabilities are too close to a rounding boundary (see `frequencies`) are coded with the histogram, or uniformly.
 
     Arguments:
-        prior: trained on such codes.
-        histogram: of such codes; both sides must have it, or neither.
-        batch_size: pictures that the prior sees at once. It changes nothing but speed and memory.
+        prior: a prior that was trained on such codes.
+        histogram: a histogram of such codes; both sides must have it, or neither.
+        batch_size: number of images that the prior evaluates at once. It affects only speed and memory.
     """
 
     kind = 2
@@ -224,8 +224,8 @@ class Learned(Expectation):
         self.fallback = histogram or Histogram(torch.zeros(self.codebook_size, dtype=torch.int64))
         if self.fallback.codebook_size != self.codebook_size:
             raise ValueError(
-                f"prior and histogram must be of the same codes: got {self.codebook_size} codes in the prior and "
-                f"{self.fallback.codebook_size} in the histogram"
+                f"prior and histogram must have the same number of codes: got {self.codebook_size} codes in the prior "
+                f"and {self.fallback.codebook_size} in the histogram"
             )
         self.batch_size = batch_size
         self._identity = f"{fingerprint(prior.state_dict())} {self.fallback.identity}"

@@ -1,10 +1,10 @@
-"""The formats of files of codes: safetensors, numpy's .npz, and whatever else can be made of the first.
+"""The formats of files of codes: safetensors, NumPy's .npz, and others that are converted from the first.
 
-Codes are written as safetensors, straight to the disk. A file in another format is made of that when all codes are
-there, piece by piece: memory stays flat, and the disk holds the codes twice meanwhile.
+Codes are written as safetensors, directly to the disk. A file in another format is converted from that when all codes
+are written, piece by piece: memory use is constant, and the disk temporarily holds the codes twice.
 
-In an .npz file the tensors have the names that they have in safetensors; names are arrays of text; and what is metadata
-there is an array here, of a number, some numbers or a text.
+In an .npz file the tensors have the same names as in safetensors; names are arrays of text; and each entry of the
+metadata is an array of a number, several numbers or a text.
 """
 
 import contextlib
@@ -24,32 +24,32 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from sqvae.codec.aside import CHECKSUM, Aside, CodeFileError, checksum
+from sqvae.codec.writing import CHECKSUM, CodeFileError, StreamedFile, checksum
 from sqvae.files import alone, beside, check_ordinary
 
 SAFETENSORS = ".safetensors"
 NPZ = ".npz"
 
 WORDS = ("names", "speakers")
-"""Tensors that hold text: UTF-8, each word ended by a zero byte."""
+"""Tensors that contain text: UTF-8, each word terminated by a zero byte."""
 TEXTS = ("format", "fingerprint", CHECKSUM)
 NUMBERS = ("codebook_size", "picture_shape", "codes_per_second", "rate")
-"""Metadata: text, and JSON of a number or of some."""
+"""Metadata: text, and JSON of one or several numbers."""
 
 PIECE = 1 << 22
-"""Bytes that are copied at a time."""
+"""Number of bytes to copy at a time."""
 
 WHOLE = ("U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
-"""Types of whole numbers in safetensors."""
+"""Integer types in safetensors."""
 
 KINDS = {"U8": "<u1", "U16": "<u2", "I32": "<i4"}
-"""Of numbers, as the one format calls them and the other."""
+"""Names of integer types in safetensors and in NumPy."""
 
 VERSION = 2
-"""Of files of codes, with a checksum."""
+"""The version of files of codes, with a checksum."""
 
 LONGEST_HEADER = 1 << 20
-"""Bytes of a safetensors file that are read as its header, whatever it says of itself."""
+"""Maximum number of bytes that are read as the header of a safetensors file."""
 
 UNCHECKED = (
     "{} was written by an earlier version, without a checksum, so that it can't be told whether it is still as it was "
@@ -58,58 +58,58 @@ UNCHECKED = (
 """What is to be said of a file of codes whose content can't be checked."""
 
 LONGEST_REASON = 200
-"""Characters of what is said to be wrong with a file."""
+"""Maximum number of characters of the reason in an error message."""
 
 ZIPPED = b"PK\x03\x04"
 
 FAILURES = (
     *(SafetensorError, zipfile.BadZipFile, zlib.error, OSError, EOFError, MemoryError),
-    *(SyntaxError, TokenError),  # the header of an array is read as a piece of Python
-    *(LookupError, ValueError, TypeError, OverflowError, RuntimeError),  # and so NotImplementedError, RecursionError
+    *(SyntaxError, TokenError),  # NumPy parses the header of an array as Python
+    *(LookupError, ValueError, TypeError, OverflowError, RuntimeError),  # including NotImplementedError, RecursionError
 )
-"""What reading a damaged file, or one of another kind, may raise."""
+"""Exceptions that reading a damaged file, or one of another kind, may raise."""
 
 Conversion = Callable[[Path, Path], None]
-"""Makes a file of another format, the second path, of one in safetensors, the first."""
+"""Converts a safetensors file, the first path, to a file of another format, the second path."""
 
 
 def check_ending(path: Path, endings: Iterable[str], what: str = "file of codes") -> None:
-    """Raise if a name does not end as those of a file of codes do, or of something else."""
+    """Raise CodeFileError if a file name does not have one of the given extensions."""
     known = list(endings)
     if path.suffix.lower() not in known and not path.is_dir():
-        given = f"ends in {path.suffix}" if path.suffix else "has no ending"
+        given = f"ends in {path.suffix}" if path.suffix else "has no extension"
         formats = " or ".join(filter(None, (", ".join(known[:-1]), known[-1])))
-        raise CodeFileError(f"{path} {given}, and the name of a {what} must end in {formats}: that is its format")
+        raise CodeFileError(f"{path} {given}, but the name of a {what} must end in {formats}, which selects its format")
 
 
 def unreadable(path: Path, what: str, failure: Exception) -> CodeFileError:
-    """What to raise for a file that can't be read as one of codes: it may be damaged, or something else altogether."""
+    """The error for a file that can't be read as a file of codes: it may be damaged, or something else."""
     if path.suffix.lower() in (SAFETENSORS, NPZ):
         return CodeFileError(f"{path} can't be read as a file of {what}: {brief(failure)}")
     return CodeFileError(
-        f"{path} is no file of {what}: encode it first (sqvae encode RUN {path} -o {what}{SAFETENSORS}), and decode "
-        "what that has written"
+        f"{path} is not a file of {what}: encode it first (sqvae encode RUN {path} -o {what}{SAFETENSORS}), and decode "
+        "the result"
     )
 
 
 def brief(failure: Exception) -> str:
-    """What has failed, in a line: a hostile file may put anything into it."""
+    """An error message in one line of limited length, because a malicious file may put anything into it."""
     text = " ".join(str(failure).split()) or type(failure).__name__
     return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}..."
 
 
 def sources(inputs: str | Path | Sequence[str | Path]) -> Sequence[str | Path]:
-    """What is to be encoded, where a single source may be given by itself."""
+    """The sources to encode as a list; a single source may be passed by itself."""
     return [inputs] if isinstance(inputs, str | Path) else inputs
 
 
 @contextlib.contextmanager
 def written_as(path: Path, conversions: Mapping[str, Conversion]) -> Iterator[Path]:
-    """Within the block, where to write safetensors; after it, the file has the format that its ending names.
+    """Yield a path to write safetensors to; after the block, the file is converted to the format of its extension.
 
     Arguments:
-        path: of the file that is wanted.
-        conversions: the formats that there are beside safetensors, by their endings.
+        path: the file to write.
+        conversions: the formats besides safetensors, by file extension.
     """
     check_ending(path, [SAFETENSORS, *conversions])
     conversion = conversions.get(path.suffix.lower())
@@ -130,12 +130,12 @@ def written_as(path: Path, conversions: Mapping[str, Conversion]) -> Iterator[Pa
             first.unlink(missing_ok=True)
 
 
-class NpzFile(Aside):
-    """An .npz file, made of a file in safetensors.
+class NpzFile(StreamedFile):
+    """Writes an .npz file from a safetensors file.
 
     Arguments:
-        path: of the file.
-        source: the file that it is made of.
+        path: the file to write.
+        source: the safetensors file.
     """
 
     def __init__(self, path: Path, source: Path) -> None:
@@ -154,7 +154,7 @@ class NpzFile(Aside):
 
 
 def to_npz(source: Path, path: Path) -> None:
-    """Make an .npz file of one in safetensors."""
+    """Convert a safetensors file to .npz."""
     with NpzFile(path, source):
         pass
 
@@ -176,7 +176,7 @@ def _put_rows(archive: zipfile.ZipFile, name: str, rows: Any) -> None:
 def _put_words(archive: zipfile.ZipFile, name: str, words: list[str]) -> None:
     kind = np.dtype(f"<U{max(map(len, words), default=1) or 1}")
     step = max(1, PIECE // kind.itemsize)
-    # Mostly padding, which takes no room once deflated.
+    # Mostly padding, which compresses to almost nothing.
     with _member(archive, name, kind, (len(words),), zipfile.ZIP_DEFLATED) as member:
         for start in range(0, len(words), step):
             member.write(np.array(words[start : start + step], kind).tobytes())
@@ -190,8 +190,8 @@ def _member(
     shape: tuple[int, ...],
     compression: int = zipfile.ZIP_STORED,
 ) -> Iterator[IO[bytes]]:
-    """An array of the archive, whose bytes are to be written."""
-    entry = zipfile.ZipInfo(f"{name}.npy")  # with the date of all such: the same codes make the same file
+    """Open an array of the archive for writing its bytes."""
+    entry = zipfile.ZipInfo(f"{name}.npy")  # with a fixed date, so that equal codes give equal files
     entry.compress_type = compression
     header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": shape}
     with archive.open(entry, "w", force_zip64=True) as member:
@@ -205,27 +205,27 @@ class StoredCodes(ABC):
     @property
     @abstractmethod
     def metadata(self) -> Mapping[str, str]:
-        """What the file says of itself."""
+        """The metadata of the file."""
 
     @abstractmethod
     def shape(self, name: str) -> tuple[int, ...]:
-        """Of a tensor."""
+        """The shape of a tensor."""
 
     @abstractmethod
     def type_of(self, name: str) -> np.dtype[Any] | str:
-        """Of a tensor's numbers, as the format calls it."""
+        """The data type of a tensor, as the format names it."""
 
     @abstractmethod
     def tensor(self, name: str) -> Tensor:
-        """All of a tensor."""
+        """A whole tensor."""
 
     @abstractmethod
     def words(self, name: str) -> list[str]:
-        """Text."""
+        """The words of a text tensor."""
 
     @abstractmethod
     def rows(self, name: str, counts: Iterable[int]) -> Iterator[Tensor]:
-        """A tensor from its beginning, so many rows at a time, as int64."""
+        """Yield the rows of a tensor from its beginning, in groups of the given sizes, as int64."""
 
 
 class _Safetensors(StoredCodes):
@@ -280,7 +280,7 @@ class _Npz(StoredCodes):
     def words(self, name: str) -> list[str]:
         kind, shape = self._header(name)
         if kind.kind != "U" or len(shape) != 1:
-            raise ValueError(f"{name} must be text, one row of it; got {kind} of the shape {shape}")
+            raise ValueError(f"{name} must be text with one axis; got {kind} of the shape {shape}")
         return [word for some in self._pieces(name, self._steps(name)) for word in some.tolist()]
 
     def rows(self, name: str, counts: Iterable[int]) -> Iterator[Tensor]:
@@ -290,7 +290,7 @@ class _Npz(StoredCodes):
     def _array(self, name: str) -> NDArray[Any]:
         with self._member(name) as member:
             kind, shape = _read_header(member)
-            content = member.read(kind.itemsize * math.prod(shape))  # no more than there is, whatever it claims
+            content = member.read(kind.itemsize * math.prod(shape))  # reads no more than the file contains
             return np.frombuffer(content, kind).reshape(shape).copy()
 
     def _header(self, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
@@ -299,7 +299,7 @@ class _Npz(StoredCodes):
 
     @contextlib.contextmanager
     def _member(self, name: str) -> Iterator[IO[bytes]]:
-        """An array of the archive, whose bytes are to be read; what goes wrong with that is the file's fault."""
+        """Open an array of the archive for reading its bytes; errors are reported as damage to the file."""
         try:
             with self._archive.open(f"{name}.npy") as member:
                 yield member
@@ -324,15 +324,15 @@ def _read_header(member: IO[bytes]) -> tuple[np.dtype[Any], tuple[int, ...]]:
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, kind = read(member)
     if any(side < 0 for side in shape):
-        raise ValueError(f"an array is said to have the shape {shape}")
+        raise ValueError(f"an array has the invalid shape {shape}")
     if fortran and len(shape) > 1:
-        raise ValueError("an array is stored column by column: save np.ascontiguousarray of it")
+        raise ValueError("an array is stored in Fortran order: save np.ascontiguousarray of it")
     return kind, shape
 
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[StoredCodes]:
-    """A file of codes in whichever format, by how it begins."""
+    """Open a file of codes. The format is recognised from the first bytes."""
     with path.open("rb") as file:
         zipped = file.read(len(ZIPPED)) == ZIPPED
     if zipped:
@@ -344,30 +344,31 @@ def opened(path: Path) -> Iterator[StoredCodes]:
 
 
 def check_whole_numbers(file: StoredCodes, name: str) -> None:
-    """Raise if a tensor's numbers are not whole ones, as codes are."""
+    """Raise ValueError if a tensor does not contain integers."""
     kind = file.type_of(name)
     whole = kind.kind in "iu" if isinstance(kind, np.dtype) else kind in WHOLE
     if not whole:
-        raise ValueError(f"{name} must be whole numbers, got {kind}")
+        raise ValueError(f"{name} must be integers, got {kind}")
 
 
 def check_range(codes: Tensor, codebook_size: int, path: Path) -> None:
-    """Raise if codes of a file are none of its codebook's."""
+    """Raise CodeFileError if codes of a file are not within its codebook."""
     if codes.numel() and not (int(codes.min()) >= 0 and int(codes.max()) < codebook_size):
         raise CodeFileError(
-            f"{path} is damaged: codes must lie between 0 and {codebook_size - 1}, and it has some from "
+            f"{path} is damaged: codes must lie between 0 and {codebook_size - 1}, but it has codes from "
             f"{int(codes.min())} to {int(codes.max())}. Encode again"
         )
 
 
 def is_checked(path: Path, metadata: Mapping[str, str], kind: str) -> bool:
-    """Whether a file is as it was written, by its checksum; it raises if it is not. Files of version 1 have none.
+    """Whether a file was verified by its checksum; raises CodeFileError if it is damaged. Version 1 has no checksum.
 
-    The parts of an .npz file are compared with theirs as they are read.
+    The parts of an .npz file have their own checksums, which are verified when they are read.
 
     Arguments:
-        metadata: what the file says of itself.
-        kind: of the file, the first part of its format's name.
+        path: the file.
+        metadata: its metadata.
+        kind: the kind of file, the first part of the format's name.
     """
     if metadata["format"] == f"{kind}-1":
         return False
@@ -380,14 +381,12 @@ def is_checked(path: Path, metadata: Mapping[str, str], kind: str) -> bool:
         while piece := file.read(PIECE):
             found = zlib.crc32(piece, found)
     if metadata.get(CHECKSUM) != checksum(header, found):
-        raise CodeFileError(
-            f"{path} is damaged: it is not as it was written, by its checksum. Restore it from a copy, or encode again"
-        )
+        raise CodeFileError(f"{path} is damaged: its checksum does not match. Restore it from a copy, or encode again")
     return True
 
 
 def versions_of(kind: str) -> tuple[str, str]:
-    """The formats of a kind of file that can be read: the present one, and the one without a checksum."""
+    """The formats of a kind of file that can be read: the current one, and the one without a checksum."""
     return f"{kind}-{VERSION}", f"{kind}-1"
 
 

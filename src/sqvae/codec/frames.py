@@ -1,16 +1,16 @@
-r"""The bytes of a file of compressed codes.
+r"""The binary format of files of compressed codes.
 
-A file is ``sqz``, a byte of version and flags, four bytes of fingerprint, and frames, each of which holds some pictures
-of one shape. Numbers are varints: seven bits a byte, the lowest first, a high bit where more follow.
+A file consists of ``sqz``, a byte of version and flags, four bytes of fingerprint, and frames, each of which contains
+images of one shape. Numbers are varints: seven bits per byte, the lowest first, with a high bit if more follow.
 
-- frame: length of its body (left out of a file's only frame, which goes to the end), two checks, body;
-- body: ``2 * pictures + (1 where positions are listed)``, height, width; names, where the file has them: the length of
-  what follows, and deflated the length and bytes of each; how many positions are listed, and the distance of each to
-  the one before, where there are any; and what the range coder wrote, with zeros up to a byte every 1024 codes;
+- frame: length of its body (omitted in a file with a single frame, which extends to the end), two checks, body;
+- body: ``2 * pictures + (1 if positions are listed)``, height, width; if the file has names: the length of what
+  follows, and, deflated, the length and bytes of each name; if positions are listed: their number, and the distance
+  of each to the one before; and the output of the range coder, padded with zeros to at least a byte per 1024 codes;
 - after the last of several frames a length of 0, and a first check.
 
-The first check is 16 bits of a CRC over all bytes so far, and holds before anything is evaluated. The second is 32 bits
-of the same CRC taken on over the frame's codes: it finds what was decoded otherwise than it was encoded.
+The first check is 16 bits of a CRC over all bytes so far, which is verified before anything is evaluated. The second is
+32 bits of the same CRC continued over the frame's codes: it detects codes that were decoded incorrectly.
 """
 
 import zlib
@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from sqvae.codec.aside import DamageError
+from sqvae.codec.writing import DamageError
 
 MAGIC = b"sqz"
 VERSION = 1
@@ -27,12 +27,12 @@ HEADER = len(MAGIC) + 1 + PRINT
 
 MOST_PICTURES = 256
 MOST_TOGETHER = 1 << 16
-"""Codes in a frame of several pictures."""
+"""Maximum number of codes in a frame of several images."""
 MOST_IN_PICTURE = 1 << 20
 MOST_IN_BYTE = 1 << 10
-"""Codes that a byte of payload may stand for, so that no short file makes a long job; zeros at the end fill it up."""
+"""Maximum number of codes per byte of payload, so that a short file can't take long to decode; zeros are appended."""
 LONGEST_NAME = (1 << 16) - 1
-"""Bytes."""
+"""Maximum number of bytes of a name."""
 
 _LONGEST_NAMES = MOST_PICTURES * (LONGEST_NAME + 3)
 _LONGEST_PAYLOAD = 3 * MOST_IN_PICTURE + 8
@@ -41,24 +41,24 @@ _EARLY, _LATE = 2, 4
 
 
 def room(positions: int) -> int:
-    """How many pictures of so many codes may share a frame."""
+    """Maximum number of images in a frame, for a number of codes per image."""
     return max(1, min(MOST_PICTURES, MOST_TOGETHER // positions))
 
 
 def least_payload(codes: int) -> int:
-    """How many bytes so many codes must have, however likely they are."""
+    """Minimum number of bytes for a number of codes, however probable they are."""
     return -(-codes // MOST_IN_BYTE)
 
 
 @dataclass(frozen=True)
 class Header:
-    """How a file begins."""
+    """The header of a file."""
 
     kind: int
-    """Of the expectation."""
+    """The kind of the expectation."""
     named: bool
     alone: bool
-    """There is one frame only."""
+    """Whether there is only one frame."""
     fingerprint: bytes
 
     def to_bytes(self) -> bytes:
@@ -67,13 +67,13 @@ class Header:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Header":
-        """The caller has seen to length, magic and version."""
+        """Parse a header. The caller has checked length, magic and version."""
         flags = data[len(MAGIC)]
         return cls(flags & 3, bool(flags & 4), bool(flags & 8), data[len(MAGIC) + 1 :])
 
 
 def varint(number: int) -> bytes:
-    """A number of any size, small ones in one byte."""
+    """Encode a number of any size; small ones take one byte."""
     parts = bytearray()
     while number > 127:
         parts.append(number & 127 | 128)
@@ -82,7 +82,7 @@ def varint(number: int) -> bytes:
 
 
 class Cursor:
-    """Reads bytes from the front, and never beyond the end."""
+    """Reads bytes sequentially, and never beyond the end."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -93,14 +93,14 @@ class Cursor:
         return len(self._data) - self._at
 
     def number(self) -> int:
-        """A varint of at most 35 bits."""
+        """Read a varint of at most 35 bits."""
         value = 0
         for shift in range(0, 35, 7):
             byte = self.take(1)[0]
             value |= (byte & 127) << shift
             if byte < 128:
                 return value
-        raise DamageError("it holds a number that is too long")
+        raise DamageError("it contains a number that is too long")
 
     def take(self, count: int) -> bytes:
         if count > self.left:
@@ -111,14 +111,14 @@ class Cursor:
 
 @dataclass(frozen=True)
 class Body:
-    """What a frame holds."""
+    """The content of a frame."""
 
     pictures: int
     shape: tuple[int, int]
     names: bytes
-    """As they are in the file."""
+    """The names as stored in the file."""
     uncertain: Sequence[int]
-    """Positions in the order of coding, from the first to the last."""
+    """Positions in the order of coding, ascending."""
     payload: bytes
 
     def to_bytes(self, *, named: bool) -> bytes:
@@ -135,16 +135,16 @@ class Body:
 
     @classmethod
     def from_bytes(cls, data: bytes, *, named: bool) -> "Body":
-        """Sizes are held against what is possible before anything is made of them."""
+        """Parse a body. Sizes are checked before memory is allocated."""
         cursor = Cursor(data)
         first, height, width = cursor.number(), cursor.number(), cursor.number()
         pictures, positions = first >> 1, height * width
         if not (1 <= positions <= MOST_IN_PICTURE and 1 <= pictures <= room(positions)):
-            raise DamageError(f"it claims {pictures:,} pictures of {height:,} x {width:,} codes in one frame")
+            raise DamageError(f"it claims {pictures:,} images of {height:,} x {width:,} codes in one frame")
         names = cursor.take(cursor.number()) if named else b""
         uncertain = _uncertain(cursor, pictures * positions) if first & 1 else []
         if cursor.left > 3 * pictures * positions + 8:
-            raise DamageError("it has more bytes than its codes can take")
+            raise DamageError("it has more bytes than its codes can need")
         if cursor.left < least_payload(pictures * positions):
             raise DamageError(f"it claims {pictures * positions:,} codes in {cursor.left:,} bytes")
         return cls(pictures, (height, width), names, uncertain, cursor.take(cursor.left))
@@ -162,14 +162,14 @@ def _uncertain(cursor: Cursor, codes: int) -> list[int]:
 
 
 def pack_names(names: Sequence[str]) -> bytes:
-    """Names as a frame holds them."""
+    """Names as they are stored in a frame."""
     raw = [name.encode("utf-8", "surrogateescape") for name in names]
     packer = zlib.compressobj(9, wbits=-15)
     return packer.compress(b"".join(varint(len(name)) + name for name in raw)) + packer.flush()
 
 
 def unpack_names(packed: bytes, count: int) -> list[str]:
-    """So many names from a frame's bytes, however much those claim to hold."""
+    """Read a number of names from a frame, with limited memory."""
     unpacker = zlib.decompressobj(wbits=-15)
     try:
         cursor = Cursor(unpacker.decompress(packed, _LONGEST_NAMES))
@@ -177,13 +177,13 @@ def unpack_names(packed: bytes, count: int) -> list[str]:
         raise DamageError("its names can't be read") from failure
     names = [cursor.take(cursor.number()) for _ in range(count)]
     if cursor.left or not unpacker.eof or unpacker.unused_data:
-        raise DamageError("it has more names than pictures")
+        raise DamageError("it has more names than images")
     return [name.decode("utf-8", "surrogateescape") for name in names]
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame as it was read: its first check holds."""
+    """A frame that was read and whose first check is correct."""
 
     body: bytes
     crc: int
@@ -195,19 +195,19 @@ class Frame:
 
 
 def frame(body: bytes, codes: bytes, crc: int, *, alone: bool) -> tuple[bytes, int]:
-    """A frame's bytes, and the CRC to go on with; `crc` is what the frame before it gave, or the header's."""
+    """The bytes of a frame, and the new CRC; `crc` is that of the previous frame, or of the header."""
     length = b"" if alone else varint(len(body))
     crc = zlib.crc32(length + body, crc)
     return length + _early(crc) + zlib.crc32(codes, crc).to_bytes(_LATE, "little") + body, crc
 
 
 def last_frame(crc: int) -> bytes:
-    """What comes after several frames."""
+    """The bytes after the last of several frames."""
     return b"\0" + _early(zlib.crc32(b"\0", crc))
 
 
 def read_frames(file: BinaryIO, size: int, header: Header) -> Iterator[Frame]:
-    """The frames of a file of so many bytes, whose header has been read; none is read before it is asked for."""
+    """Yield the frames of a file of a given size, after its header. Frames are read one at a time."""
     crc = zlib.crc32(header.to_bytes())
     while True:
         remaining = size - file.tell()
@@ -220,13 +220,13 @@ def read_frames(file: BinaryIO, size: int, header: Header) -> Iterator[Frame]:
         body = _read(file, expected)
         crc = zlib.crc32(length + body, crc)
         if early != _early(crc):
-            raise DamageError("its bytes are not those that were written")
+            raise DamageError("its checksum does not match")
         if not over:
             yield Frame(body, crc, int.from_bytes(late, "little"))
         if over or header.alone:
             break
     if file.read(1):
-        raise DamageError("something follows its end")
+        raise DamageError("there are bytes after its end")
 
 
 def _early(crc: int) -> bytes:

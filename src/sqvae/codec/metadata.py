@@ -1,22 +1,22 @@
-"""What a file of codes says of itself, as texts that hold JSON. Whatever does not make sense is said in a sentence."""
+"""The metadata of a file of codes: texts that contain JSON. Invalid entries raise an error with a clear message."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
 LARGEST = 2**31
-"""No number in a file of codes is larger: so many codes are numbered by the largest type that they are written in."""
+"""The largest number in a file of codes: the largest integer type of codes can represent this many."""
 
 
 def text_of(metadata: Mapping[str, str], name: str) -> str:
-    """What a file says of itself under a name; it raises if it says nothing."""
+    """An entry of the metadata; raises ValueError if it is missing."""
     if name not in metadata:
-        raise ValueError(f"it does not say its {name}")
+        raise ValueError(f"it has no {name} in its metadata")
     return metadata[name]
 
 
 def number_of(metadata: Mapping[str, str], name: str, most: float = LARGEST) -> float:
-    """A number above 0 that a file says of itself."""
+    """A number above 0 in the metadata."""
     value = _parsed(metadata, name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
         raise ValueError(f"its {name} must be a number above 0 and up to {most:,}, got {text_of(metadata, name)}")
@@ -24,18 +24,18 @@ def number_of(metadata: Mapping[str, str], name: str, most: float = LARGEST) -> 
 
 
 def whole_number_of(metadata: Mapping[str, str], name: str) -> int:
-    """A whole number above 0 that a file says of itself."""
+    """An integer above 0 in the metadata."""
     value = number_of(metadata, name)
     if not isinstance(value, int):
-        raise ValueError(f"its {name} must be a whole number, got {value}")
+        raise ValueError(f"its {name} must be an integer, got {value}")
     return value
 
 
 def whole_numbers_of(metadata: Mapping[str, str], name: str, count: int) -> tuple[int, ...]:
-    """So many whole numbers above 0."""
+    """A fixed number of integers above 0 in the metadata."""
     values = _parsed(metadata, name)
     if not isinstance(values, list) or len(values) != count or not all(_is_size(value) for value in values):
-        raise ValueError(f"its {name} must be {count} whole numbers above 0, got {text_of(metadata, name)}")
+        raise ValueError(f"its {name} must be {count} integers above 0, got {text_of(metadata, name)}")
     return tuple(values)
 
 
@@ -48,4 +48,4 @@ def _parsed(metadata: Mapping[str, str], name: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise ValueError(f"its {name} is {text!r}, which is no number") from None
+        raise ValueError(f"its {name} is {text!r}, which is not a number") from None

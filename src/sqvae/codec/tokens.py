@@ -1,13 +1,13 @@
-"""Codes in a file that describes itself, written and read as a stream.
+"""Codes in a self-describing file, written and read as a stream.
 
-The file is in the safetensors format, so that any language with a reader for it can use the codes; or in numpy's .npz,
-if its name ends so (see `formats`):
+The file has the safetensors format, so that any language with a reader for it can use the codes; or NumPy's .npz, if
+its name ends in .npz (see `formats`):
 
-- ``codes``: (N, h, w), in the smallest integer type that holds the codebook;
-- ``names``: UTF-8 bytes, the names of the N sources, each ended by a zero byte;
-- metadata: the format, the model's fingerprint, the size of the codebook, and the shape of the pictures.
+- ``codes``: (N, h, w), in the smallest integer type for the codebook;
+- ``names``: UTF-8 bytes, the names of the N sources, each terminated by a zero byte;
+- metadata: the format, the model's fingerprint, the codebook size, and the shape of the images.
 
-Codes go straight to the disk, and memory holds no more of a picture than its name.
+Codes are written directly to the disk, and memory holds only the names of images.
 """
 
 import json
@@ -19,7 +19,6 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from sqvae.codec.aside import AsideWriter, CodeFileError
 from sqvae.codec.formats import (
     FAILURES,
     NPZ,
@@ -34,6 +33,7 @@ from sqvae.codec.formats import (
     written_as,
 )
 from sqvae.codec.metadata import LARGEST, text_of, whole_number_of, whole_numbers_of
+from sqvae.codec.writing import CodeFileError, SafetensorsWriter
 from sqvae.data import Preprocessing, Progress, Skipped, count, stream
 
 KIND = "sqvae-codes"
@@ -42,10 +42,10 @@ SHAPE = "picture_shape"
 """The entry of the metadata with (C, H, W)."""
 
 LONGEST_NAME = 200
-"""Bytes of the name of a file or folder that is made of a source's: most systems take 255."""
+"""Maximum number of bytes of the name of a file or folder that is written for a source: most systems allow 255."""
 
 CONVERSIONS = {NPZ: to_npz}
-"""Formats of files of codes beside safetensors, by their endings."""
+"""Formats of files of codes besides safetensors, by file extension."""
 
 _TYPES: Sequence[tuple[int, torch.dtype, str]] = (
     (2**8, torch.uint8, "U8"),
@@ -55,23 +55,23 @@ _TYPES: Sequence[tuple[int, torch.dtype, str]] = (
 
 
 class Coder(Protocol):
-    """What turns pictures into codes and back: see `sqvae.load`."""
+    """A model that turns images into codes and back: see `sqvae.load`."""
 
     @property
     def fingerprint(self) -> str:
-        """Of the weights."""
+        """The fingerprint of the weights."""
 
     @property
     def codebook_size(self) -> int:
-        """K."""
+        """The number of codes, K."""
 
     @property
     def preprocessing(self) -> Preprocessing:
-        """How pictures are brought to the model's shape."""
+        """How images are converted to the model's input."""
 
     @property
     def map_shape(self) -> tuple[int, int]:
-        """(h, w) of a picture's codes."""
+        """(h, w) of the codes of an image."""
 
     def encode(self, pictures: Tensor) -> Tensor:
         """uint8 (batch, C, H, W) -> (batch, h, w)."""
@@ -80,14 +80,14 @@ class Coder(Protocol):
         """(batch, h, w) -> (batch, C, H, W), in [0, 1]."""
 
 
-class CodeWriter(AsideWriter):
-    """Writes codes as they come. Within its block the file does not exist under its name; after it, it is whole.
+class CodeWriter(SafetensorsWriter):
+    """Writes codes as a stream. The file appears under its name, complete, after the block.
 
     Arguments:
-        path: of the file.
+        path: the file to write.
         codebook_size: K.
-        fingerprint: of the model.
-        shape: (C, H, W) of the pictures.
+        fingerprint: the model's fingerprint.
+        shape: (C, H, W) of the images.
     """
 
     def __init__(self, path: Path, *, codebook_size: int, fingerprint: str, shape: tuple[int, ...]) -> None:
@@ -103,7 +103,7 @@ class CodeWriter(AsideWriter):
     def write(self, names: Sequence[str], codes: Tensor) -> None:  # (batch, h, w)
         """Add the codes of some sources."""
         if len(names) != len(codes):
-            raise ValueError(f"there must be one name a row of codes: got {len(names)} names and {len(codes)} rows")
+            raise ValueError(f"there must be one name per row of codes: got {len(names)} names and {len(codes)} rows")
         if self._code_shape not in (None, tuple(codes.shape[1:])):
             raise ValueError(f"codes must all have the shape {self._code_shape}, got {tuple(codes.shape[1:])}")
         self._code_shape = tuple(codes.shape[1:])
@@ -126,7 +126,7 @@ class CodeWriter(AsideWriter):
 
 @dataclass(frozen=True)
 class CodeFile:
-    """A file of codes, opened for reading. Its codes stay on the disk until they are asked for."""
+    """A file of codes, opened for reading. Codes are read from the disk when they are needed."""
 
     path: Path
     fingerprint: str
@@ -136,17 +136,17 @@ class CodeFile:
     """(N, h, w)."""
     names: list[str] = field(repr=False)
     checked: bool = True
-    """Whether it is known to be as it was written: files of earlier versions have no checksum."""
+    """Whether it was verified by its checksum; files of earlier versions have none."""
 
     @classmethod
     def open(cls, path: str | Path) -> "CodeFile":
-        """Read what the file says of itself."""
+        """Open a file and read its metadata."""
         path = Path(path).expanduser()
         try:
             with opened(path) as file:
                 metadata = file.metadata
                 if metadata.get("format") not in versions_of(KIND):
-                    raise CodeFileError(f"{path} is no file of codes: `sqvae encode` writes them")
+                    raise CodeFileError(f"{path} is not a file of codes: `sqvae encode` writes them")
                 checked = is_checked(path, metadata, KIND)
                 check_whole_numbers(file, "codes")
                 shape, names = file.shape("codes"), file.words("names")
@@ -158,8 +158,8 @@ class CodeFile:
             raise unreadable(path, "codes", failure) from failure
         if len(shape) != 3 or len(names) != shape[0]:
             raise CodeFileError(
-                f"{path} is damaged: there are {len(names):,} names, and codes of the shape {shape}, where (pictures, "
-                f"height, width) is expected. Encode the pictures again"
+                f"{path} is damaged: there are {len(names):,} names and codes of the shape {shape}, but "
+                f"expected (images, height, width). Encode the images again"
             )
         return cls(path, fingerprint, size, pictures, shape, names, checked)
 
@@ -167,7 +167,7 @@ class CodeFile:
         return self.shape[0]
 
     def batches(self, size: int) -> Iterator[tuple[list[str], Tensor]]:  # -> names, (batch, h, w)
-        """The codes in order, so many at a time."""
+        """Yield the codes in order, in batches of a given size."""
         starts = range(0, len(self), size)
         with opened(self.path) as file:
             counts = [min(size, len(self) - start) for start in starts]
@@ -181,12 +181,12 @@ class CodeFile:
             return file.tensor("codes")
 
     def check_belongs_to(self, coder: Coder) -> None:
-        """Raise if another model has written these codes: they would decode to noise."""
+        """Raise CodeFileError if the codes are from another model: they would decode to noise."""
         if self.fingerprint != coder.fingerprint:
             raise CodeFileError(
-                f"{self.path} holds codes of another model: its fingerprint is {self.fingerprint}, and this model's "
+                f"{self.path} contains codes of another model: its fingerprint is {self.fingerprint}, but this model's "
                 f"is {coder.fingerprint}. Decode with the run that encoded them, unless it was trained further "
-                f"since; or encode the pictures again"
+                f"since; or encode the images again"
             )
         said = (self.shape[1:], self.codebook_size, self.picture_shape)
         expected = (tuple(coder.map_shape), coder.codebook_size, coder.preprocessing.shape)
@@ -195,8 +195,8 @@ class CodeFile:
                 f"{_times(codes)} codes out of {size:,} for {_times(of)}" for codes, size, of in (said, expected)
             )
             raise CodeFileError(
-                f"{self.path} is not as `sqvae encode` writes it: it says that it holds {there} (channels, height, "
-                f"width), and this model has {wanted}. Encode the pictures again"
+                f"{self.path} was not written by `sqvae encode`: according to its metadata it contains {there} "
+                f"(channels, height, width), but this model has {wanted}. Encode the images again"
             )
 
 
@@ -211,24 +211,25 @@ def encode_to_file(
     on_note: Callable[[str], None] = lambda note: None,
     progress: Progress | None = None,
 ) -> CodeFile:
-    """Encode pictures, folders of them, archives or data sets, to a file of codes.
+    """Encode images, folders or archives of them, or datasets, to a file of codes.
 
-    Pictures are read as they are needed, a few ahead, and codes written as they come, so a folder may be larger than
+    Images are read as they are needed, a few ahead, and codes are written as a stream, so a folder may be larger than
     memory.
 
     Arguments:
         coder: a trained model, from `sqvae.load`.
-        inputs: whatever `sqvae.data.stream` takes, or one of them alone.
-        path: of the file to write, which is replaced if it is there. It ends in .safetensors, or in .npz for numpy.
-        strict: raise for the first picture that can't be read, rather than leave it out.
-        on_skip: called with each that is left out.
-        on_note: called with a sentence about files that are passed over.
-        progress: called with what is being done, how many are done and how many there are.
+        inputs: anything that `sqvae.data.stream` takes, or a single input.
+        path: the file to write, which is replaced if it exists. It ends in .safetensors, or in .npz for NumPy.
+        batch_size: the number of images to encode at once.
+        strict: raise an error for the first image that can't be read, instead of skipping it.
+        on_skip: called with each image that is skipped.
+        on_note: called with a sentence about files that are ignored.
+        progress: called with the activity, the number of items done and the total number.
     """
     if not hasattr(coder, "preprocessing"):
         raise TypeError(
-            f"encode_to_file is for tokenizers of pictures and label maps; got a {type(coder).__name__}. Recordings "
-            "are encoded by sqvae.encode_speech_to_file"
+            f"encode_to_file is for tokenizers of images and label maps; got a {type(coder).__name__}. Encode "
+            "recordings with sqvae.encode_speech_to_file"
         )
     inputs = sources(inputs)
     path = Path(path).expanduser()
@@ -255,16 +256,16 @@ def encode_to_file(
             if progress is not None:
                 progress("encoding", seen, total)
         if not writer.written:
-            raise CodeFileError(f"none of the {seen} pictures can be read, so there is nothing to encode")
+            raise CodeFileError(f"none of the {seen} images can be read, so there is nothing to encode")
     return CodeFile.open(path)
 
 
 def decode_file(
     coder: Coder, path: str | Path | CodeFile, *, batch_size: int = 64
 ) -> Iterator[tuple[list[str], Tensor]]:  # -> names, (batch, C, H, W)
-    """The pictures that a file's codes stand for, in [0, 1], in batches with their names.
+    """Decode a file of codes: yields images in [0, 1], in batches with their names.
 
-    Codes of another model are refused, and so is a file that is not as it was written.
+    Raises an error for codes of another model, and for a damaged file.
     """
     file = path if isinstance(path, CodeFile) else CodeFile.open(path)
     file.check_belongs_to(coder)
@@ -273,20 +274,20 @@ def decode_file(
 
 
 class NameTaker:
-    """Names for what is decoded: the source's with another ending, no two alike, and none that leads out of the folder.
+    """Makes unique names for decoded files: the source's name with another extension, never outside the folder.
 
     Arguments:
-        ending: of the names, by default that of pictures.
+        ending: the extension, by default that of images.
     """
 
     def __init__(self, ending: str = ".png") -> None:
         self.ending = ending
         self._taken: set[str] = set()
         self._last: dict[str, int] = {}
-        """How far the numbers of each name have come, so that equal names are not tried one by one each time."""
+        """The last number used for each name, so that equal names are not tried one by one each time."""
 
     def take(self, name: str) -> str:
-        """A name for what a source has become."""
+        """A name for the decoded file of a source."""
         parts = [_shortened(part) for part in name.replace("\\", "/").split("/") if part not in ("", ".", "..")]
         clean = "/".join(parts) or "picture"
         stem, dot, suffix = clean.rpartition(".")
@@ -301,7 +302,7 @@ class NameTaker:
 
 
 def _shortened(part: str) -> str:
-    """A part of a path that no system finds too long; zeros, which none takes, are left out."""
+    """A part of a path, shortened to a length that every system allows, without zero bytes."""
     content = part.replace("\0", "").encode("utf-8", "surrogateescape")
     if len(content) <= LONGEST_NAME:
         return part.replace("\0", "")

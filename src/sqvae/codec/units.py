@@ -1,14 +1,14 @@
-"""Units of speech in a file that describes itself: sequences of codes of any lengths.
+"""Units of speech in a self-describing file: sequences of codes of any lengths.
 
-The file is in the safetensors format, or in numpy's .npz (see `formats`):
+The file has the safetensors format, or NumPy's .npz (see `formats`):
 
 - ``codes``: (total,), int32, of all recordings one after the other;
-- ``lengths``: (N,), int32, how many of them each recording has;
-- ``frames`` and ``samples``: (N,), int32, how long each recording is, so that decoding gives its exact duration back;
-- ``names`` and ``speakers``: UTF-8 bytes, each ended by a zero byte; a speaker who is not known has an empty name;
-- metadata: the format, the model's fingerprint, the size of the codebook, codes a second, and samples a second.
+- ``lengths``: (N,), int32, the number of codes of each recording;
+- ``frames`` and ``samples``: (N,), int32, the length of each recording, so that decoding gives its exact duration;
+- ``names`` and ``speakers``: UTF-8 bytes, each terminated by a zero byte; an unknown speaker has an empty name;
+- metadata: the format, the model's fingerprint, the codebook size, codes per second, and samples per second.
 
-As text, a recording is a line: its name, a tab, and its codes with blanks between them.
+As text, a recording is a line: its name, a tab, and its codes separated by blanks.
 """
 
 import json
@@ -21,7 +21,6 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from sqvae.codec.aside import AsideWriter, CodeFileError, PlainFile
 from sqvae.codec.formats import (
     FAILURES,
     NPZ,
@@ -37,13 +36,14 @@ from sqvae.codec.formats import (
     written_as,
 )
 from sqvae.codec.metadata import number_of, text_of, whole_number_of
+from sqvae.codec.writing import CodeFileError, PlainFile, SafetensorsWriter
 from sqvae.data import Progress, Skipped
 from sqvae.data.speech import LogMel, count_speech, stream_speech
 
 KIND = "sqvae-units"
 
 LONGEST = 2**31 - 1
-"""Samples that a recording may have: a day and a half at 16 kHz."""
+"""Maximum number of samples of a recording: a day and a half at 16 kHz."""
 
 
 @dataclass(frozen=True)
@@ -52,23 +52,24 @@ class Unit:
 
     name: str
     speaker: str
-    """Empty where it is not known."""
+    """The speaker; empty if unknown."""
     codes: Tensor = field(repr=False)
     """(n,)"""
     frames: int
     samples: int
 
 
-class UnitWriter(AsideWriter):
-    """Writes the codes of recordings as they come, and they may come in pieces.
+class UnitWriter(SafetensorsWriter):
+    """Writes the codes of recordings as a stream, also in pieces of recordings.
 
-    Within its block the file does not exist under its name; after it, it is whole.
+    The file appears under its name, complete, after the block.
 
     Arguments:
-        path: of the file.
+        path: the file to write.
         codebook_size: K.
-        fingerprint: of the model.
-        codes_per_second, rate: of the codes, and of the samples that are counted.
+        fingerprint: the model's fingerprint.
+        codes_per_second: the number of codes per second.
+        rate: the sample rate of the recordings, in which `samples` is counted.
     """
 
     def __init__(self, path: Path, *, codebook_size: int, fingerprint: str, codes_per_second: float, rate: int) -> None:
@@ -89,16 +90,16 @@ class UnitWriter(AsideWriter):
 
     @property
     def written(self) -> int:
-        """How many recordings are."""
+        """The number of recordings written."""
         return len(self._names)
 
     def add(self, codes: Tensor) -> None:  # (n,)
-        """Some codes of the present recording."""
+        """Add some codes of the current recording."""
         self.put(codes.cpu().to(torch.int32).contiguous().numpy().tobytes())
         self._pending += len(codes)
 
     def end(self, name: str, speaker: str, *, frames: int, samples: int) -> None:
-        """The present recording is over, and this is what it was."""
+        """End the current recording, and add its name, speaker and length."""
         if samples > LONGEST:
             raise CodeFileError(f"{name} has {samples:,} samples, more than {LONGEST:,}: cut it into parts")
         self._names.append(name.encode("utf-8", "surrogateescape"))
@@ -122,7 +123,7 @@ class UnitWriter(AsideWriter):
 
 @dataclass(frozen=True)
 class UnitFile:
-    """A file of units, opened for reading. Its codes stay on the disk until they are asked for."""
+    """A file of units, opened for reading. Codes are read from the disk when they are needed."""
 
     path: Path
     fingerprint: str
@@ -135,17 +136,17 @@ class UnitFile:
     frames: list[int] = field(repr=False)
     samples: list[int] = field(repr=False)
     checked: bool = True
-    """Whether it is known to be as it was written: files of earlier versions have no checksum."""
+    """Whether it was verified by its checksum; files of earlier versions have none."""
 
     @classmethod
     def open(cls, path: str | Path) -> "UnitFile":
-        """Read what the file says of itself."""
+        """Open a file and read its metadata."""
         path = Path(path).expanduser()
         try:
             with opened(path) as file:
                 metadata = file.metadata
                 if metadata.get("format") not in versions_of(KIND):
-                    raise CodeFileError(f"{path} is no file of units: `sqvae encode` writes them for models of speech")
+                    raise CodeFileError(f"{path} is not a file of units: `sqvae encode` writes them for speech models")
                 checked = is_checked(path, metadata, KIND)
                 check_whole_numbers(file, "codes")
                 numbers = [_column(file, name) for name in ("lengths", "frames", "samples")]
@@ -162,7 +163,7 @@ class UnitFile:
         except FAILURES as failure:
             if path.suffix == ".txt":
                 raise CodeFileError(
-                    f"{path} is no file of units: units as text are for other tools, and can't be decoded"
+                    f"{path} is not a file of units: units as text are for other tools, and can't be decoded"
                 ) from failure
             raise unreadable(path, "units", failure) from failure
         lengths, frames, samples = numbers
@@ -170,34 +171,34 @@ class UnitFile:
         halves = all(0 <= 2 * length - own < 2 for length, own in zip(lengths, frames, strict=False))
         counts = all(number >= 0 for number in (*lengths, *samples))
         if len(sizes) > 1 or sum(lengths) != total or not halves or not counts:
-            raise CodeFileError(f"{path} is damaged: its parts don't fit each other. Encode the recordings again")
+            raise CodeFileError(f"{path} is damaged: its parts are inconsistent. Encode the recordings again")
         return cls(path, *said, names, speakers, lengths, frames, samples, checked)
 
     def __len__(self) -> int:
         return len(self.names)
 
     def units(self) -> Iterator[Unit]:
-        """Recording by recording, in order."""
+        """Yield the recordings in order."""
         with opened(self.path) as file:
             for index, own in enumerate(file.rows("codes", self.lengths)):
                 check_range(own, self.codebook_size, self.path)
                 yield Unit(self.names[index], self.speakers[index], own, self.frames[index], self.samples[index])
 
     def check_belongs_to(self, fingerprint: str) -> None:
-        """Raise if another model has written these codes: they would decode to noise."""
+        """Raise CodeFileError if the codes are from another model: they would decode to noise."""
         if self.fingerprint != fingerprint:
             raise CodeFileError(
-                f"{self.path} holds units of another model: its fingerprint is {self.fingerprint}, and this model's is "
-                f"{fingerprint}. Decode with the run that encoded them, unless it was trained further since; or encode "
-                f"the recordings again"
+                f"{self.path} contains units of another model: its fingerprint is {self.fingerprint}, but this model's "
+                f"is {fingerprint}. Decode with the run that encoded them, unless it was trained further since; or "
+                f"encode the recordings again"
             )
 
 
 def _column(file: StoredCodes, name: str) -> list[int]:
-    """Whole numbers, one a recording."""
+    """A tensor of integers, one per recording."""
     check_whole_numbers(file, name)
     if len(file.shape(name)) != 1:
-        raise ValueError(f"{name} must be one row of numbers, got the shape {file.shape(name)}")
+        raise ValueError(f"{name} must have one axis, got the shape {file.shape(name)}")
     return [int(number) for number in file.tensor(name).tolist()]
 
 
@@ -205,44 +206,44 @@ _ESCAPED = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 def units_as_text(units: Sequence[Unit] | Iterator[Unit]) -> Iterator[str]:
-    """A line for each recording: its name, a tab, and its codes with blanks between them."""
+    """Yield a line for each recording: its name, a tab, and its codes separated by blanks."""
     for unit in units:
         name = unit.name.translate(_ESCAPED)
         yield f"{name}\t{' '.join(map(str, unit.codes.tolist()))}\n"
 
 
 def to_text(source: Path, path: Path) -> None:
-    """Make a text of a file of units."""
+    """Convert a file of units to text."""
     with PlainFile(path) as file:
         for line in units_as_text(UnitFile.open(source).units()):
             file.put(line.encode("utf-8", "surrogateescape"))
 
 
 UNIT_CONVERSIONS = {NPZ: to_npz, ".txt": to_text}
-"""Formats of files of units beside safetensors, by their endings."""
+"""Formats of files of units besides safetensors, by file extension."""
 
 
 class SpeechCoder(Protocol):
-    """What turns recordings into units: see `sqvae.load`."""
+    """A model that turns recordings into units: see `sqvae.load`."""
 
     @property
     def fingerprint(self) -> str:
-        """Of the weights."""
+        """The fingerprint of the weights."""
 
     @property
     def codebook_size(self) -> int:
-        """K."""
+        """The number of codes, K."""
 
     @property
     def codes_per_second(self) -> float:
-        """Of speech."""
+        """The number of codes per second of speech."""
 
     @property
     def features(self) -> LogMel:
         """How recordings become frames."""
 
     def encode_pieces(self, pieces: Iterable[Tensor]) -> Iterator[Tensor]:
-        """(T, mels), ... -> (n,), ...: one recording piece by piece."""
+        """(T, mels), ... -> (n,), ...: encodes one recording in pieces."""
 
 
 class EncodedSpeech(NamedTuple):
@@ -262,24 +263,24 @@ def encode_speech_to_file(
     on_note: Callable[[str], None] = lambda note: None,
     progress: Progress | None = None,
 ) -> EncodedSpeech:
-    """Encode recordings, folders or archives of them, or named sets, to a file of units: as `sqvae encode` does.
+    """Encode recordings, folders or archives of them, or named datasets, to a file of units, like `sqvae encode`.
 
-    Recordings are read as they are needed, long ones piece by piece, and codes written as they come.
+    Recordings are read as they are needed, long ones in pieces, and codes are written as a stream.
 
     Arguments:
-        coder: a trained model of speech, from `sqvae.load`.
-        inputs: whatever `sqvae.data.speech.stream_speech` takes, or one of them alone.
-        path: of the file to write, which is replaced if it is there. It ends in .safetensors, in .npz for numpy, or in
-            .txt for a line a recording. `sqvae.UnitFile` reads the first two.
-        strict: raise for the first recording that can't be read, rather than leave it out.
-        on_skip: called with each that is left out.
-        on_note: called with a sentence about files that are passed over.
-        progress: called with what is being done, how many are done and how many there are.
+        coder: a trained speech model, from `sqvae.load`.
+        inputs: anything that `sqvae.data.speech.stream_speech` takes, or a single input.
+        path: the file to write, which is replaced if it exists. It ends in .safetensors, in .npz for NumPy, or in .txt
+            for one line per recording. `sqvae.UnitFile` reads the first two.
+        strict: raise an error for the first recording that can't be read, instead of skipping it.
+        on_skip: called with each recording that is skipped.
+        on_note: called with a sentence about files that are ignored.
+        progress: called with the activity, the number of items done and the total number.
     """
     if not hasattr(coder, "encode_pieces"):
         raise TypeError(
-            f"encode_speech_to_file is for tokenizers of speech; got a {type(coder).__name__}. Pictures and label maps "
-            "are encoded by sqvae.encode_to_file"
+            f"encode_speech_to_file is for tokenizers of speech; got a {type(coder).__name__}. Encode images and label "
+            "maps with sqvae.encode_to_file"
         )
     inputs = sources(inputs)
     total = count_speech(inputs) if progress is not None else 0

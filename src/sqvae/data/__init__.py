@@ -1,4 +1,4 @@
-"""Pictures, from wherever they lie, as tensors."""
+"""Image datasets: finding, decoding and caching images, as tensors."""
 
 from sqvae.data.catalogue import DATASETS, Dataset, folder_of
 from sqvae.data.classes import Classes, classes_of

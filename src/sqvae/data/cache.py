@@ -1,14 +1,14 @@
-"""Decoded pictures on disk, under a name that says what they were made from; and how any such entry is made.
+"""The cache of decoded images on disk, and functions to make any kind of cache entry atomically.
 
     CACHE/pictures/KEY/pictures.npy   uint8 (N, C, H, W), or uint16 for more than 256 labels
     CACHE/pictures/KEY/names.json     N names
-    CACHE/pictures/KEY/entry.json     everything else, with checksums of all; written last
-    CACHE/building/KEY/               the same while it is made; renamed into place when it is whole
-    CACHE/locks/KEY                   held by the process that makes it, and let go by the system if that dies
-    CACHE/index/LISTING.json          what ``content.py`` knows of files that have not changed
+    CACHE/pictures/KEY/entry.json     everything else, with checksums of all files; written last
+    CACHE/building/KEY/               an entry that is being made; renamed when it is complete
+    CACHE/locks/KEY                   the lock of the process that makes it; released by the system if that dies
+    CACHE/index/LISTING.json          what ``content.py`` knows about files that have not changed
     CACHE/speech/KEY/                 frames of recordings, see ``speech/stored.py``
     CACHE/inception/                  weights of the Inception network, see ``sqvae.metrics.inception_weights``
-    CACHE/statistics/                 of the features of real pictures, see ``sqvae.analysis.frechet``
+    CACHE/statistics/                 feature statistics of real images, see ``sqvae.analysis.frechet``
 
 KEY is a hash of the content of the files, of their names, of the preprocessing and of ``FORMAT``.
 """
@@ -35,42 +35,42 @@ from sqvae.data.preprocessing import Preprocessing
 from sqvae.files import checksum_of
 
 ENTRY = "entry.json"
-"""The file that says what the others of an entry are; it is written last."""
+"""The file that describes the other files of an entry. It is written last."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _CLOSED = (
     *(errno.EROFS, errno.EACCES, errno.EPERM),
     *(errno.ENOTDIR, errno.EEXIST, errno.ENOENT, errno.ENAMETOOLONG, errno.ELOOP),
 )
-"""What goes wrong where a disk is full, or where the folder is not one that we may write to, or can't be."""
+"""Error numbers of a full disk, and of a folder that can't be written to or can't exist."""
 
 NPY_HEADER = 128
-"""Bytes before the first number of an .npy file: NumPy's magic, version, length and description, padded."""
+"""Number of bytes before the data of an .npy file: NumPy's magic, version, length and description, padded."""
 
 AnyEntry = TypeVar("AnyEntry")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Decoded pictures, whole and checked."""
+    """Decoded images in the cache, complete and verified."""
 
     pictures: Path
     shape: tuple[int, int, int, int]
     """(N, C, H, W)"""
     names: list[str]
     parts: dict[Part, int]
-    """How many rows belong to each part; the parts follow each other in this order."""
+    """Number of rows of each part. The parts are stored one after the other, in this order."""
     skipped: dict[Part, list[Skipped]]
     enlarged: int
-    """How many pictures were smaller than the result."""
+    """Number of images that were smaller than the result."""
 
 
 _WITH_JPEGS = frozenset((".jpg", ".jpeg", ".jpe", ".jfif", ".zip", ".arrow"))
-"""How the names of files end that are JPEGs, or may have some in them."""
+"""File extensions of JPEGs, and of files that may contain JPEGs."""
 
 
 def has_jpegs(found: Found) -> bool:
-    """Whether there may be JPEGs among its pictures, by the names of its files."""
+    """Whether there may be JPEGs among the images, judging by the file names."""
     return any(file.path.suffix.lower() in _WITH_JPEGS for _, part in found.in_order() for file in part.files())
 
 
@@ -78,8 +78,10 @@ def entry_key(content: str, preprocessing: Preprocessing, *, jpegs: bool = False
     """The name of an entry.
 
     Arguments:
-        jpegs: whether there may be JPEGs among the pictures. They were decoded at a fraction of their size once, where
-            no crop was asked for: such arrays are others. The entries of all other data keep their names.
+        content: the hash of the files.
+        preprocessing: how images become arrays.
+        jpegs: whether there may be JPEGs among the images. Earlier versions decoded JPEGs at a fraction of their size
+            if no crop was given, which gives other arrays. The entries of all other data keep their names.
     """
     whole = jpegs and preprocessing.crop is None and not preprocessing.labels
     made = json.dumps([FORMAT, content, _described(preprocessing), *(["whole JPEGs"] if whole else [])], sort_keys=True)
@@ -87,7 +89,7 @@ def entry_key(content: str, preprocessing: Preprocessing, *, jpegs: bool = False
 
 
 def _described(preprocessing: Preprocessing) -> dict[str, object]:
-    """As a file holds it; without what is only of label maps, for others."""
+    """The preprocessing as it is stored; the settings of label maps are left out for images."""
     described = asdict(preprocessing)
     if not preprocessing.labels:
         for name in ("labels", "classes", "ignore"):
@@ -96,7 +98,7 @@ def _described(preprocessing: Preprocessing) -> dict[str, object]:
 
 
 def find_entry(root: Path, key: str) -> Entry | None:
-    """The entry if it is there and whole."""
+    """The entry if it exists and is complete, otherwise None."""
     folder = root / "pictures" / key
     try:
         stored = read_entry(folder)
@@ -113,19 +115,19 @@ def find_entry(root: Path, key: str) -> Entry | None:
 
 
 def has_remains(root: Path, key: str, kind: str = "pictures") -> bool:
-    """Whether there is something in the place of an entry, whole or not."""
-    return os.path.exists(root / kind / key)  # which is False where pathlib's raises, for a name that can't be
+    """Whether something exists in the place of an entry, complete or not."""
+    return os.path.exists(root / kind / key)  # unlike pathlib's, returns False for a name that is not valid
 
 
 def make_entry(
     root: Path, key: str, found: Found, preprocessing: Preprocessing, *, strict: bool, progress: Progress
 ) -> Entry:
-    """Decode every picture into a new entry, or wait for another process that is doing so."""
+    """Decode every image into a new entry, or wait for another process that is doing so."""
 
     def build(folder: Path) -> None:
         _build(folder, found, preprocessing, strict, progress)
 
-    return make_whole(root, "pictures", key, find_entry, build, "decoded pictures")
+    return make_whole(root, "pictures", key, find_entry, build, "decoded images")
 
 
 def make_whole(
@@ -136,15 +138,15 @@ def make_whole(
     build: Callable[[Path], None],
     what: str,
 ) -> AnyEntry:
-    """A new entry, which is never seen half made; or that of another process, waited for, that is making it.
+    """Make a new entry atomically, or wait for another process that is making it, and return the entry.
 
     Arguments:
-        root: the cache.
-        kind: the folder of such entries in it.
+        root: the folder of the cache.
+        kind: the subfolder of this kind of entry.
         key: the entry's name.
-        find: from the cache and the key to the entry, if it is there and whole.
-        build: writes it into a folder, which is renamed into place afterwards.
-        what: it holds, in words for an error.
+        find: takes the cache and the key; returns the entry if it exists and is complete.
+        build: writes the entry into a folder, which is renamed afterwards.
+        what: what the entry contains, in words for an error message.
     """
     with _explained(root, what):
         for folder in (kind, "building", "locks"):
@@ -166,7 +168,9 @@ def make_whole(
                 shutil.rmtree(building, ignore_errors=True)
             entry = find(root, key)
     if entry is None:
-        raise OSError(f"the cache {root} did not keep what was written to it; SQVAE_CACHE=DIR puts it elsewhere")
+        raise OSError(
+            f"the cache {root} did not keep what was written to it; set SQVAE_CACHE=DIR to use another folder"
+        )
     return entry
 
 
@@ -182,7 +186,7 @@ def _build(folder: Path, found: Found, preprocessing: Preprocessing, strict: boo
         file.write(npy_header((0, *preprocessing.shape), preprocessing.dtype))
         for part in kept:
             before = len(names)
-            # Closed at once if this fails, before the archive that its threads read is.
+            # On an error, closed immediately: before the archive that its threads read from.
             with closing(decode_all(found.parts[part], preprocessing)) as outcomes:
                 for outcome in outcomes:
                     done += 1
@@ -192,7 +196,7 @@ def _build(folder: Path, found: Found, preprocessing: Preprocessing, strict: boo
                             raise UnreadablePictureError(outcome)
                         skipped.setdefault(part, []).append(outcome)
                         continue
-                    # Written rather than mapped: a full disk is then an error, and not the end of the process.
+                    # Written instead of memory-mapped, so that a full disk is an error and does not kill the process.
                     file.write(outcome.pixels.tobytes())
                     names.append(outcome.name)
                     enlarged += outcome.enlarged
@@ -212,25 +216,25 @@ def _build(folder: Path, found: Found, preprocessing: Preprocessing, strict: boo
 
 
 def write_entry(folder: Path, stored: Mapping[str, Any]) -> None:
-    """Say in a folder what it holds, with a checksum of each of its files and of that."""
+    """Write the description of an entry, with a checksum of each file and of the description itself."""
     sums = {path.name: f"{checksum_of(path):08x}" for path in sorted(folder.iterdir())}
     said = {**stored, "sums": sums}
     (folder / ENTRY).write_text(json.dumps({**said, "sum": _sum_of(said)}), "utf-8")
 
 
 def read_entry(folder: Path) -> dict[str, Any]:
-    """What a folder is said to hold; raises ValueError if a file is not as it was written.
+    """Read the description of an entry; raises ValueError if a checksum does not match.
 
-    Entries of earlier versions have no checksums, and are taken as they are.
+    Entries of earlier versions have no checksums and are not verified.
     """
     stored: dict[str, Any] = json.loads((folder / ENTRY).read_text("utf-8"))
     if "sums" in stored or "sum" in stored:
         said = {name: value for name, value in stored.items() if name != "sum"}
         if stored.get("sum") != _sum_of(said):
-            raise ValueError(f"{folder / ENTRY} is not as it was written")
+            raise ValueError(f"{folder / ENTRY} is damaged: its checksum does not match")
         for name, expected in said["sums"].items():
             if f"{checksum_of(folder / name):08x}" != expected:
-                raise ValueError(f"{folder / name} is not as it was written")
+                raise ValueError(f"{folder / name} is damaged: its checksum does not match")
     return stored
 
 
@@ -239,7 +243,7 @@ def _sum_of(said: Mapping[str, Any]) -> str:
 
 
 def finish_npy(file: BinaryIO, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
-    """Write the header once more, now that the shape is known, and see to it that all is on the disk."""
+    """Write the header again with the final shape, and flush the file to the disk."""
     file.seek(0)
     file.write(npy_header(shape, dtype))
     file.flush()
@@ -247,48 +251,48 @@ def finish_npy(file: BinaryIO, shape: Sequence[int], dtype: np.dtype[Any]) -> No
 
 
 def npy_header(shape: Sequence[int], dtype: np.dtype[Any]) -> bytes:
-    """Of a fixed length, so that it can be written again once the number of rows is known."""
+    """The header of an .npy file, of a fixed length, so that it can be rewritten when the number of rows is known."""
     description = repr({"descr": dtype.str, "fortran_order": False, "shape": tuple(shape)}).encode()
     start = b"\x93NUMPY\x01\x00" + (NPY_HEADER - 10).to_bytes(2, "little")
     return start + description.ljust(NPY_HEADER - len(start) - 1) + b"\n"
 
 
 def _remove_abandoned(root: Path) -> None:
-    """Delete what processes that died left half made."""
+    """Delete incomplete entries of processes that died."""
     for building in (root / "building").iterdir():
         with suppress(Timeout), FileLock(root / "locks" / building.name, timeout=0):
             shutil.rmtree(building, ignore_errors=True)
 
 
 @contextmanager
-def _explained(root: Path, what: str = "decoded pictures") -> Iterator[None]:
-    """Say what to do where the disk is full, or closed to us."""
+def _explained(root: Path, what: str = "decoded images") -> Iterator[None]:
+    """Raise errors about a full or read-only disk with advice on what to do."""
     try:
         yield
     except OSError as failure:
         if failure.errno not in (*_FULL, *_CLOSED) or not _is_of(root, failure):
             raise
-        # Without the number, which would stand before the sentence.
+        # Without the error number, which would be printed before the sentence.
         raise OSError(_explanation(root, what, failure)) from failure
 
 
 def _is_of(root: Path, failure: OSError) -> bool:
-    """Whether the cache, or a folder above that was to be made, is what failed, rather than a source."""
+    """Whether the failure concerns the cache or a folder above it, and not a source."""
     if failure.filename is None:
-        return True  # only failures to write come without a file's name
+        return True  # only failures to write have no file name
     path = Path(os.fsdecode(failure.filename))
     return path.is_relative_to(root) or root.is_relative_to(path)
 
 
 def _explanation(root: Path, what: str, failure: OSError) -> str:
     chosen = os.environ.get("SQVAE_CACHE")
-    place = f"{root}, which SQVAE_CACHE names" if chosen and Path(chosen) == root else f"the cache {root}"
+    place = f"{root} (set by SQVAE_CACHE)" if chosen and Path(chosen) == root else f"the cache {root}"
     reason = failure.strerror
     for path in (root, *root.parents):
         if os.path.isfile(path):
             reason = f"{'it' if path == root else path} is a file, not a folder"
-    remedy = "make room there, or put them elsewhere" if failure.errno in _FULL else "put them elsewhere"
+    remedy = "free some space there, or use another folder" if failure.errno in _FULL else "use another folder"
     return (
-        f"{what} can't be written to {place} ({reason}); {remedy}: set SQVAE_CACHE=DIR to a folder that you "
-        f"may write to"
+        f"{what} can't be written to {place} ({reason}); {remedy}: set SQVAE_CACHE=DIR to a folder that you can "
+        f"write to"
     )

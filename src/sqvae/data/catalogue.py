@@ -1,4 +1,4 @@
-"""Sets of pictures that go by a name, where their files come from and how their folders look."""
+"""Named image datasets, with the origin of their files and the layout of their folders."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -12,21 +12,21 @@ from sqvae.data.preprocessing import Preprocessing
 
 @dataclass(frozen=True)
 class Dataset:
-    """A set of pictures that goes by a name."""
+    """A named image dataset."""
 
     description: str
-    """In one line."""
+    """A description in one line."""
     preprocessing: Preprocessing
     origin: str
-    """Where its files come from."""
+    """Where to get its files."""
     layout: str
-    """How its folder must look."""
+    """What its folder must contain."""
     reader: str | None
-    """The name of the reader that its folder must suit; None for what has no folder."""
+    """The name of the reader of its folder; None if the dataset has no folder."""
     folders: tuple[str, ...] = ()
-    """What its folder may be called."""
+    """Possible names of its folder."""
     class_names: tuple[str, ...] = ()
-    """Of the numbers in label maps, or of numbers that are pictures' classes."""
+    """Names of the classes: of the labels of label maps, or of numbers that are the classes of images."""
 
 
 FACE_PARTS = (
@@ -45,14 +45,14 @@ DATASETS: Mapping[str, Dataset] = MappingProxyType(
             None,
         ),
         "shapes": Dataset(
-            "640 made-up pictures of discs and boxes, 64x64, colour; to try things out, no download",
+            "640 synthetic images of discs and boxes, 64x64, colour; to try things out, no download",
             Preprocessing(size=64, channels=3),
             "this package",
             "no folder",
             None,
         ),
         "shape-maps": Dataset(
-            "640 made-up label maps of discs and boxes, 64x64, 3 classes; to try things out, no download",
+            "640 synthetic label maps of discs and boxes, 64x64, 3 classes; to try things out, no download",
             Preprocessing(size=64, labels=True, classes=3),
             "this package",
             "no folder",
@@ -104,7 +104,7 @@ DATASETS: Mapping[str, Dataset] = MappingProxyType(
             "30,000 label maps of faces, 512x512, 19 classes; at 64x64",
             Preprocessing(size=64, labels=True, classes=len(FACE_PARTS)),
             "github.com/switchablenorms/CelebAMask-HQ",
-            "CelebAMask-HQ/CelebAMask-HQ-mask-anno (a PNG a part) or CelebAMask-HQ/CelebAMask-HQ-mask (merged maps), "
+            "CelebAMask-HQ/CelebAMask-HQ-mask-anno (one PNG per part) or CelebAMask-HQ/CelebAMask-HQ-mask (merged), "
             "and CelebAMask-HQ/CelebA-HQ-to-CelebA-mapping.txt",
             "celebamask-hq",
             ("celebamask-hq", "celebamask_hq", "CelebAMask-HQ"),
@@ -121,7 +121,7 @@ DATASETS: Mapping[str, Dataset] = MappingProxyType(
         ),
     }
 )
-"""Every set by name."""
+"""All image datasets by name."""
 
 
 def folder_of(name: str) -> Path:

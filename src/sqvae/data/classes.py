@@ -1,4 +1,4 @@
-"""The class of each picture as a whole, where the source knows it."""
+"""The class of each image as a whole, if the source knows it."""
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,36 +13,37 @@ from sqvae.data.sources import opened
 from sqvae.data.wording import counted, listed
 
 _NAMED = 5
-"""How many pictures an error names one by one."""
+"""Number of images that an error message lists by name."""
 
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """The class of every picture to train on, to validate on and to test on, as its place in ``names``."""
+    """The class of every image of the training, validation and test sets, as an index into ``names``."""
 
     names: tuple[str, ...]
-    """(K), of the classes of the pictures to train on: in alphabetical order, numbers by their value."""
+    """(K): the classes of the training set, in alphabetical order; numbers are sorted by value."""
     train: Tensor
-    """int64 (N,) in 0 to K - 1, in the order of the pictures to train on;"""
+    """int64 (N,) from 0 to K - 1: the class of each image of the training set."""
     validation: Tensor
-    """the same for those to validate on"""
+    """The same for the validation set."""
     test: Tensor
-    """and to test on."""
+    """The same for the test set."""
 
 
 def classes_of(source: str | Path, sets: PictureSets) -> Classes:
-    """The class of every picture of three sets.
+    """The class of every image of the three sets.
 
-    It is the name of the folder that directly holds the picture, in a folder or a zip file; what the label files
-    beside IDX files say, the batches of CIFAR-10, arrays of labels in an .npz file, or the column of classes of a data
-    set of the hub. Pictures are known by their names, so that those that could not be read are missing here too.
+    The class is the name of the folder that directly contains the image, in a folder or a zip file. It comes from the
+    label files beside IDX files, from the batches of CIFAR-10, from arrays of labels in an .npz file, or from the class
+    column of a dataset of the hub. Images are identified by their names, so unreadable images are missing here too.
 
-    Every picture must have a class, and those to validate and to test on none that there is nothing to train on of:
-    nothing could be learnt of it, and to leave such pictures out in silence would change what numbers are of.
+    Every image must have a class, and every class of the validation and test sets must occur in the training set. A
+    class without training images can't be learned, and leaving such images out silently would change what the metrics
+    are measured on.
 
     Arguments:
         source: what the sets were loaded from.
-        sets: the pictures, from :func:`sqvae.data.load`.
+        sets: the images, from :func:`sqvae.data.load`.
     """
     known = _known(source, labels=sets.preprocessing.labels)
     pictures = {"train": sets.train, "validation": sets.validation, "test": sets.test}
@@ -57,15 +58,14 @@ def classes_of(source: str | Path, sets: PictureSets) -> Classes:
 
 
 def _known(source: str | Path, *, labels: bool) -> Mapping[str, str]:
-    """The class of each picture, by the picture's name."""
+    """The class of each image, by the image's name."""
     with opened(source, labels=labels) as found:
         if found.categories is None:
             raise ValueError(
-                f"the classes of the pictures in {source} are not known: nothing says them where pictures are stored "
-                f"in this way. {ADVICE}"
+                f"the classes of the images in {source} are not known: this kind of source has none. {ADVICE}"
             )
         classes = found.categories()
-    if labels or not found.class_names:  # those of label maps name labels of pixels
+    if labels or not found.class_names:  # the class names of label maps are those of pixels
         return classes
     highest = max(map(int, classes.values()))
     if highest >= len(found.class_names):
@@ -79,7 +79,7 @@ def _known(source: str | Path, *, labels: bool) -> Mapping[str, str]:
 def _check_all_known(source: str | Path, known: Mapping[str, str], names: Sequence[str]) -> None:
     if unknown := list(dict.fromkeys(name for name in names if name not in known)):
         raise ValueError(
-            f"{counted(len(unknown), 'picture')} in {source} without a class: {listed(unknown, _NAMED)}. Every picture "
+            f"{counted(len(unknown), 'image')} in {source} without a class: {listed(unknown, _NAMED)}. Every image "
             f"needs one. {ADVICE}, and nowhere else"
         )
 
@@ -88,7 +88,7 @@ def _check_all_trained(classes: Container[str], known: Mapping[str, str], names:
     if untrained := [name for name in names if known[name] not in classes]:
         missing = sorted({known[name] for name in untrained}, key=natural)
         raise ValueError(
-            f"there are no pictures to train on of {listed(missing, _NAMED)}, and {counted(len(untrained), 'picture')} "
-            f"to validate or to test on: {listed(untrained, _NAMED)}. Leave them out, add some to train on, or, where "
-            "the sets were drawn, draw them by another split seed"
+            f"there are no training images of {listed(missing, _NAMED)}, but {counted(len(untrained), 'image')} in the "
+            f"validation or test set: {listed(untrained, _NAMED)}. Remove them, add training images of these classes, "
+            "or, if the sets were drawn at random, use another split seed"
         )

@@ -1,4 +1,4 @@
-"""Pictures that have been found but not decoded: what every reader returns."""
+"""Images that have been found but not decoded: what every reader returns."""
 
 import re
 from abc import ABC, abstractmethod
@@ -19,28 +19,28 @@ from sqvae.data.threads import in_order
 from sqvae.data.wording import counted, listed, printable
 
 Opener: TypeAlias = Callable[[], Image.Image]
-"""Opens one picture, in whichever thread."""
+"""Opens one image. May be called in any thread."""
 
 Part: TypeAlias = Literal["train", "validation", "test", "all", "rest"]
-"""What pictures are for: "all" where the source does not say, "rest" where it says for others but not for these."""
+"""The split that images belong to: "all" if the source does not define splits, "rest" if it does but not for these."""
 
 Categories: TypeAlias = Callable[[], Mapping[str, str]]
-"""Gives the class of each picture, by the picture's name; a function, because to know them may mean to read files."""
+"""Returns the class of each image by the image's name. A function, because this may require reading files."""
 
 PARTS: tuple[Part, ...] = ("train", "validation", "test", "all", "rest")
 
 
 class File(NamedTuple):
-    """A file that pictures are read from."""
+    """A file that images are read from."""
 
     label: str
-    """Its name in the collection, the same wherever the collection lies."""
+    """Its name in the collection, which does not depend on the location of the collection."""
     path: Path
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """A picture that could not be read."""
+    """An image or a recording that could not be read."""
 
     name: str
     reason: str
@@ -50,7 +50,7 @@ class Skipped:
 
     @property
     def fault(self) -> str:
-        """The reason without what may differ from file to file: numbers, names in quotes, addresses."""
+        """The reason without what may differ between files: numbers, quoted names, addresses."""
         return re.sub(r"'[^']*'|\"[^\"]*\"|<[^>]*>|\d+", "#", self.reason)
 
     def renamed(self, name: str) -> "Skipped":
@@ -58,11 +58,12 @@ class Skipped:
 
 
 def by_reason(skipped: Sequence[Skipped], most: int = 3, faults: int = 10) -> str:
-    """What was left out and why: "a.png, b.png and 3 more (no picture); c.png (empty)".
+    """A list of what was left out and why: "a.png, b.png and 3 more (not an image); c.png (empty)".
 
     Arguments:
-        most: how many with the same fault are named.
-        faults: how many faults are told apart.
+        skipped: what was left out.
+        most: number of names to list for each fault.
+        faults: number of different faults to list.
     """
     groups: dict[str, list[Skipped]] = {}
     for one in skipped:
@@ -74,7 +75,7 @@ def by_reason(skipped: Sequence[Skipped], most: int = 3, faults: int = 10) -> st
 
 
 class UnreadablePictureError(ValueError):
-    """A picture can't be read where every one must be."""
+    """An image can't be read in strict mode."""
 
     def __init__(self, skipped: Skipped) -> None:
         super().__init__(f"{printable(skipped.name)} can't be read: {skipped.reason}")
@@ -82,7 +83,7 @@ class UnreadablePictureError(ValueError):
 
 @dataclass(frozen=True)
 class Decoded:
-    """A picture that could be read."""
+    """An image that was decoded."""
 
     name: str
     pixels: Stored
@@ -95,25 +96,25 @@ class Decoded:
 
 
 class Collection(ABC):
-    """Pictures in a fixed order."""
+    """Images in a fixed order."""
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     @abstractmethod
     def files(self) -> Sequence[File]:
-        """Everything that decides the names and the pixels: same labels and same bytes, same pictures."""
+        """All files that determine the names and the pixels: equal labels and equal bytes mean equal images."""
 
     @abstractmethod
     def items(self) -> Iterator[tuple[str, Opener]]:
-        """The name of each picture and what opens it, in order."""
+        """The name of each image and a function that opens it, in order."""
 
     def headers(self) -> Iterator[Header]:
-        """The headers of the pictures that have a readable one; of equal ones, one will do."""
+        """The headers of the images, without those that can't be read. Equal headers may be given only once."""
         return (header for header in in_order(_header, self.items()) if header is not None)
 
     def labels(self) -> set[int]:
-        """Every label of the label maps among them."""
+        """All labels that occur in the label maps."""
         found: set[int] = set()
         for labels in in_order(_labels, self.items()):
             found |= labels
@@ -126,7 +127,7 @@ def _labels(item: tuple[str, Opener]) -> set[int]:
         with opener() as image:
             return set(np.unique(read_labels(image)).tolist())
     except Exception:
-        # As for headers.
+        # Unreadable: skipped, as for headers.
         return set()
 
 
@@ -136,17 +137,17 @@ def _header(item: tuple[str, Opener]) -> Header | None:
         with opener() as image:
             return read_header(image)
     except Exception:
-        # It will be skipped, with a reason, when it is decoded.
+        # It will be skipped with a reason when it is decoded.
         return None
 
 
 class PictureFiles(Collection):
-    """Files in picture formats.
+    """Image files.
 
     Arguments:
-        names: of the pictures, in order.
-        source: from the name of a picture to its path, or to its bytes.
-        files: what the names and the pictures are read from.
+        names: the names of the images, in order.
+        source: takes the name of an image and returns its path or its bytes.
+        files: the files that the names and the images are read from.
     """
 
     def __init__(self, names: Sequence[str], source: Callable[[str], Path | bytes], files: Sequence[File]) -> None:
@@ -156,7 +157,7 @@ class PictureFiles(Collection):
 
     @classmethod
     def in_folder(cls, folder: Path, names: Sequence[str]) -> "PictureFiles":
-        """Each picture a file of its own."""
+        """A collection of images that are files in a folder."""
         return cls(names, folder.joinpath, [File(name, folder / name) for name in names])
 
     def __len__(self) -> int:
@@ -174,22 +175,22 @@ class PictureFiles(Collection):
 
 @dataclass(frozen=True)
 class Block:
-    """Pictures that are rows of one array."""
+    """Images that are the rows of one array."""
 
     name: str
     number: Callable[[], int]
-    """How many they are; a function, because for some formats this means to read the file."""
+    """Returns the number of images. A function, because some formats require reading the file for it."""
     rows: Callable[[], Iterable[NDArray[np.uint8 | np.int32]]]
-    """(H, W) or (H, W, 3) each, in order; a label map is (H, W)."""
+    """The images, (H, W) or (H, W, 3) each, in order. A label map is (H, W)."""
 
 
 class Rows(Collection):
-    """Rows of arrays, all of one shape, named after the array and counted from 0.
+    """Rows of arrays of the same shape, named after the array and numbered from 0.
 
     Arguments:
-        blocks: gives the arrays; a function, because to know them may mean to unpack an archive.
-        files: what they are read from.
-        header: of every row.
+        blocks: returns the arrays. A function, because this may require unpacking an archive.
+        files: the files that they are read from.
+        header: the header of every row.
     """
 
     def __init__(self, blocks: Callable[[], Sequence[Block]], files: Sequence[File], header: Header) -> None:
@@ -213,13 +214,13 @@ class Rows(Collection):
 
 
 def evenly_chosen(items: Iterator[tuple[str, Opener]], number: int, at_most: int) -> Iterator[tuple[str, Opener]]:
-    """Some of so many items, from the first one on, at even distances."""
+    """At most `at_most` of the `number` items, evenly spaced, starting with the first."""
     chosen = {index * number // at_most for index in range(at_most)} if number > at_most else set(range(number))
     return (item for index, item in enumerate(islice(items, max(chosen, default=-1) + 1)) if index in chosen)
 
 
 def row_name(block: str, index: int) -> str:
-    """What a row of an array is called."""
+    """The name of a row of an array."""
     return f"{block}/{index:05d}"
 
 
@@ -227,21 +228,21 @@ def classes_of_rows(numbers: Mapping[str, int], classes: Sequence[str], where: s
     """The class of each row of arrays, by the row's name.
 
     Arguments:
-        numbers: how many rows each array has, by its name.
-        classes: of all rows, in order.
-        where: what they were read from.
+        numbers: the number of rows of each array, by its name.
+        classes: the classes of all rows, in order.
+        where: what the classes were read from, for an error message.
     """
     names = [row_name(block, index) for block, number in numbers.items() for index in range(number)]
     if len(classes) != len(names):
         raise ValueError(
-            f"{where} holds {counted(len(classes), 'label')} for {counted(len(names), 'picture')} of "
-            f"{', '.join(numbers)}: it must hold as many, in the same order"
+            f"{where} holds {counted(len(classes), 'label')} for {counted(len(names), 'image')} of "
+            f"{', '.join(numbers)}: it must hold one label per image, in the same order"
         )
     return dict(zip(names, classes, strict=True))
 
 
 def decode_all(collection: Collection, preprocessing: Preprocessing) -> Generator[Decoded | Skipped, None, None]:
-    """Every picture of a collection, in order, with what is to be known of those that can't be read."""
+    """Decode every image of a collection, in order; images that can't be read are given as :class:`Skipped`."""
 
     def attempt(item: tuple[str, Opener]) -> Decoded | Skipped:
         name, opener = item
@@ -249,7 +250,7 @@ def decode_all(collection: Collection, preprocessing: Preprocessing) -> Generato
             with opener() as image:
                 return Decoded(name, *decode(image, preprocessing))
         except Exception as broken:
-            # Damaged files make Pillow raise nearly anything.
+            # Damaged files can make Pillow raise almost any exception.
             return Skipped(name, str(broken) or type(broken).__name__)
 
     return in_order(attempt, collection.items())
@@ -265,17 +266,17 @@ class Found:
 
     parts: Mapping[Part, Collection]
     preprocessing: Preprocessing = UNDECIDED
-    """What suits these pictures, where nobody says otherwise."""
+    """The default preprocessing of these images."""
     validation_is_last: bool = False
-    """Pictures to validate on, where there are none, are the last ones to train on rather than drawn from them."""
+    """If there is no validation set, use the last training images instead of drawing images at random."""
     notes: tuple[str, ...] = ()
     close: Callable[[], None] = _nothing
-    """Lets go of files."""
+    """Closes files."""
     class_names: tuple[str, ...] = ()
-    """Of the numbers in label maps, or of numbers that are pictures' classes, where the source has them."""
+    """Names of the classes, if the source has them: of the labels of label maps, or of the classes of images."""
     categories: Categories | None = None
-    """The class of each picture as a whole, where the source may know it; raises if what should say so is missing.
-    Pictures that are not in it have none."""
+    """Returns the class of each image as a whole, if the source may know it; raises an error if the labels are missing.
+    Images that are not in the result have no class."""
 
     def in_order(self) -> list[tuple[Part, Collection]]:
         return [(part, self.parts[part]) for part in PARTS if part in self.parts]
@@ -283,14 +284,14 @@ class Found:
 
 @dataclass(frozen=True)
 class Reader:
-    """One way in which pictures are stored. To add one: one file here, and one line in ``READERS``."""
+    """One storage format of images. To add one, add a file to ``readers`` and a line to ``READERS``."""
 
     name: str
     description: str
     recognises: Callable[[Path], bool]
-    """Whether the path, which exists, is stored in this way; looks at names only."""
+    """Whether an existing path has this format. Looks at names only."""
     open: Callable[[Path], Found]
     open_labels: Callable[[Path], Found] | None = None
-    """The label maps that are there, if they are not what `open` gives: numbers as they are, names of classes."""
+    """Opens label maps, if they are not what `open` returns: unchanged numbers, names of classes."""
     only_labels: bool = False
-    """Whether it is asked only for label maps: others may find pictures at the same path."""
+    """Whether it is used for label maps only, because other readers may find images at the same path."""

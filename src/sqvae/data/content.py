@@ -1,4 +1,4 @@
-"""What files hold, known by their bytes, and not read again as long as their paths, sizes and times stay the same."""
+"""Hashes of the content of files, which are remembered as long as paths, sizes and modification times stay the same."""
 
 import hashlib
 import json
@@ -16,18 +16,18 @@ from sqvae.data.threads import in_order
 from sqvae.files import write_text
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with what is being done ("reading" or "decoding"), how many are done and how many there are."""
+"""Called with the activity ("reading" or "decoding"), the number of items done and the total number."""
 
 FORMAT = 1
-"""To be raised whenever the same files would give another survey, other arrays or names, or another form of entry."""
+"""Increase this whenever the same files would give another survey, other arrays or names, or another entry format."""
 
 _UNSETTLED = 2.0
-"""Seconds during which a file may change once more and keep its size and time, on file systems with coarse clocks."""
+"""Number of seconds in which a file may change without a change of its modification time, on coarse file systems."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of the files of a source, and where to remember it."""
+    """What is known about the files of a source, and where to store it."""
 
     content: str
     survey: Survey | None
@@ -35,12 +35,12 @@ class Known:
 
 
 def know(root: Path, found: Found, progress: Progress) -> Known:
-    """What is known of the files of pictures, but not of those that are for nothing."""
+    """What is known about the files of images, except those that belong to no split."""
     return know_files(root, {part: pictures.files() for part, pictures in found.in_order() if part != "rest"}, progress)
 
 
 def know_files(root: Path, files: Mapping[str, Sequence[File]], progress: Progress) -> Known:
-    """The hash of all files' names and bytes, by part; from the index if no file has changed by path, size and time."""
+    """The hash of the names and bytes of all files, from the index if no path, size or modification time changed."""
     paths = list(dict.fromkeys(file.path for part in files.values() for file in part))
     stamps = dict(zip(paths, map(_stamp, paths), strict=True))
     listing = _digest(
@@ -65,7 +65,7 @@ def know_files(root: Path, files: Mapping[str, Sequence[File]], progress: Progre
 
 
 def survey(known: Known, found: Found, *, labels: bool = False) -> Survey | None:
-    """What the headers say, and which labels there are if asked; read once as long as the files don't change."""
+    """The survey of all headers, and of all labels if requested. It is computed once for unchanged files."""
     if known.survey is not None and (known.survey.labels is not None or not labels):
         return known.survey
     training = [collection for part, collection in found.in_order() if part in ("train", "all")]
@@ -85,7 +85,7 @@ def survey(known: Known, found: Found, *, labels: bool = False) -> Survey | None
 def _remember(known: Known) -> None:
     if known.remember is None:
         return
-    # Only a help for next time: a cache that can't be written to may still hold the pictures.
+    # This only saves time later: a cache that can't be written to may still contain the images.
     with suppress(OSError):
         known.remember.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"content": known.content, "survey": known.survey and asdict(known.survey)})
@@ -118,7 +118,7 @@ def _hash_file(path: Path) -> str:
             while block := file.read(1 << 20):
                 hashed.update(block)
     except OSError:
-        # It will be skipped, with a reason, when it is decoded; readable one day, it gives another hash.
+        # It will be skipped with a reason when it is decoded. Once it is readable, it has another hash.
         return "unreadable"
     return hashed.hexdigest()
 
@@ -127,6 +127,6 @@ def _digest(pieces: Iterable[str]) -> str:
     hashed = hashlib.sha256()
     for piece in pieces:
         encoded = piece.encode("utf-8", "surrogateescape")
-        # With their lengths, so that no two lists run together to the same text.
+        # With lengths, so that two different lists never give the same text.
         hashed.update(b"%d:%b" % (len(encoded), encoded))
     return hashed.hexdigest()

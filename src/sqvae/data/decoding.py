@@ -1,4 +1,4 @@
-"""One picture: from a file, whatever its format, to an array of 8 bits."""
+"""Decoding of one image file of any format to an 8-bit array."""
 
 import os
 import warnings
@@ -18,19 +18,19 @@ EXTENSIONS = frozenset(
     for endings in ("jpg jpeg jpe jfif png webp bmp dib gif", "tif tiff ppm pgm pbm pnm jp2 avif heic heif")
     for ending in endings.split()
 )
-"""How the names of picture files end. What Pillow can't read of them is skipped by name rather than overlooked."""
+"""File extensions of images. Files that Pillow can't read are reported as skipped, not ignored silently."""
 
 _FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "DIB", "GIF", "TIFF", "PPM", "JPEG2000", "AVIF", "HEIF")
 
 _GREY = frozenset(("1", "L", "LA", "La", "I", "F", "I;16", "I;16L", "I;16B", "I;16N"))
 
 Stored: TypeAlias = NDArray[np.uint8 | np.uint16 | np.int16]
-"""Pictures are uint8; label maps may need more."""
+"""Images are uint8; label maps may need more."""
 
 _LABELS = frozenset(("1", "L", "P", "I", "I;16", "I;16L", "I;16B", "I;16N"))
 _SPREAD = {"L;2": 85, "L;4": 17}
 _LOSSY = frozenset(("JPEG", "MPO", "JPEG2000", "HEIF", "AVIF"))
-"""Modes that label maps may have, what Pillow multiplies the labels of some by, and formats that they may not have."""
+"""Modes that label maps may have, factors by which Pillow multiplies labels, and formats that they must not have."""
 
 Colour: TypeAlias = tuple[int, int, int]
 """Red, green and blue, 0 to 255 each."""
@@ -46,28 +46,28 @@ _UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-"""EXIF orientation -> what turns the picture upright."""
+"""EXIF orientation -> the operation that turns the image upright."""
 
 
 def is_picture_name(name: str) -> bool:
-    """Whether a file's name ends as names of pictures do."""
+    """Whether a file name has an extension of images."""
     return os.path.splitext(name)[1].lower() in EXTENSIONS
 
 
 def open_picture(source: Path | bytes) -> Image.Image:
-    """A picture file, opened but not yet decoded."""
-    # Only formats of pictures: Pillow would hand others, such as EPS, to programs that run what the file says.
+    """Open an image file without decoding it."""
+    # Only image formats: Pillow would pass others, such as EPS, to programs that execute what the file contains.
     Image.init()
     formats = [name for name in _FORMATS if name in Image.OPEN]
     if (len(source) if isinstance(source, bytes) else source.stat().st_size) == 0:
         raise ValueError("the file is empty")
     with warnings.catch_warnings():
-        # Pillow warns and refuses from sizes of its own on; ours are said below, and can be set.
+        # Pillow has its own limits on sizes; ours are checked below and can be changed.
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         try:
             image = Image.open(BytesIO(source) if isinstance(source, bytes) else source, formats=formats)
         except UnidentifiedImageError as unknown:
-            raise ValueError("not a picture that Pillow can read") from unknown
+            raise ValueError("not an image that Pillow can read") from unknown
         except Image.DecompressionBombError as bomb:
             raise ValueError(f"it has far more pixels than the limit, {PIXELS.most:,}: make it smaller") from bomb
     try:
@@ -79,21 +79,21 @@ def open_picture(source: Path | bytes) -> Image.Image:
 
 
 def read_header(image: Image.Image) -> Header:
-    """The upright size of a picture and whether it is grey, without decoding it."""
+    """The upright size of an image and whether it is grey, without decoding it."""
     width, height = image.size
-    # Pillow gives the size of a TIFF upright already.
+    # Pillow already gives the upright size of a TIFF.
     if image.format != "TIFF" and _orientation(image) >= 5:
         width, height = height, width
     return Header(width, height, image.mode in _GREY)
 
 
 def decode(image: Image.Image, preprocessing: Preprocessing) -> tuple[Stored, bool]:
-    """The picture as (C, H, W), and whether it had to be enlarged."""
+    """The image as (C, H, W), and whether it was enlarged."""
     if preprocessing.labels:
         return _decode_labels(image, preprocessing)
     channels, height, width = preprocessing.shape
-    # Always from all of its pixels, though a JPEG could be decoded at a fraction of its size: an image that is loaded
-    # already, or an array of it, would give other codes than its file.
+    # Always from all pixels, though a JPEG could be decoded at a fraction of its size: an image that is already in
+    # memory, or an array of it, must give the same codes as its file.
     upright = _upright(image)
     eight_bit = _in_mode(_eight_bit(upright), "L" if channels == 1 else "RGB")
     cut = _crop(eight_bit, preprocessing.crop, height, width)
@@ -107,20 +107,20 @@ def _orientation(image: Image.Image) -> int:
     try:
         orientation = image.getexif().get(_ORIENTATION, 1)
     except Exception:
-        # A picture with damaged EXIF data is still a picture; Pillow raises whatever the damage makes it trip over.
+        # An image with damaged EXIF data is still usable; Pillow may raise any exception for it.
         return 1
     return orientation if isinstance(orientation, int) else 1
 
 
 def _upright(image: Image.Image) -> Image.Image:
-    # The first frame of an animation; and a TIFF is turned, and its tag removed, as it is loaded.
+    # Loads the first frame of an animation. A TIFF is turned, and its tag removed, when it is loaded.
     image.load()
     turn = _UPRIGHT.get(_orientation(image))
     return image if turn is None else image.transpose(turn)
 
 
 def _eight_bit(image: Image.Image) -> Image.Image:
-    """Mode L or RGB, over white where the picture is transparent."""
+    """The image in mode L or RGB, on a white background if it is transparent."""
     if image.mode.startswith("I"):
         return Image.fromarray(_from_integers(np.asarray(image)))
     if image.mode == "F":
@@ -133,14 +133,14 @@ def _eight_bit(image: Image.Image) -> Image.Image:
 
 
 def _in_mode(image: Image.Image, mode: str) -> Image.Image:
-    # Pillow copies an image that has the mode already, which takes as long as to decode it.
+    # Pillow copies an image that already has the mode, which takes as long as decoding it.
     return image if image.mode == mode else image.convert(mode)
 
 
 def _from_integers(values: NDArray[np.generic]) -> NDArray[np.uint8]:
     lowest, highest = int(values.min()), int(values.max())
     if lowest < 0 or highest > 65535:
-        raise ValueError(f"its values lie in [{lowest}, {highest}]; 16-bit pictures have 0 to 65535")
+        raise ValueError(f"its values lie in [{lowest}, {highest}]; 16-bit images have values from 0 to 65535")
     return sixteen_to_eight(values)
 
 
@@ -150,7 +150,7 @@ def sixteen_to_eight(values: NDArray[np.generic]) -> NDArray[np.uint8]:
 
 
 def _from_reals(values: NDArray[np.generic]) -> NDArray[np.uint8]:
-    # Written so that NaN fails as well.
+    # Written in this way so that NaN fails as well.
     if not (values.min() >= 0 and values.max() <= 1):
         raise ValueError(f"its values lie in [{values.min():g}, {values.max():g}]; real numbers must lie in [0, 1]")
     return unit_to_eight(values)
@@ -162,13 +162,13 @@ def unit_to_eight(values: NDArray[np.generic]) -> NDArray[np.uint8]:
 
 
 def _crop(image: Image.Image, crop: int | None, height: int, width: int) -> Image.Image:
-    """The centred part of the picture that will be resized."""
+    """The centred part of the image that will be resized."""
     box = _part(image.size, crop, height, width)
     return image if box == (0, 0, *image.size) else image.crop(box)
 
 
 def _part(size: tuple[int, int], crop: int | None, height: int, width: int) -> tuple[int, int, int, int]:
-    """(left, top, right, bottom) of the centred part of a picture of (width, height) that will be resized."""
+    """(left, top, right, bottom) of the centred part of an image of (width, height) that will be resized."""
     if crop is None:
         part_width, part_height = centred_part(*size, width, height)
     else:
@@ -178,14 +178,14 @@ def _part(size: tuple[int, int], crop: int | None, height: int, width: int) -> t
 
 
 def is_lossy(image: Image.Image) -> bool:
-    """Whether an image is stored in a format that changes pixels."""
+    """Whether an image is stored in a lossy format."""
     return image.format in _LOSSY
 
 
 def palette_of(image: Image.Image) -> dict[int, Colour]:
-    """The colour of every label that an image's palette has an entry for; nothing where there is no palette.
+    """The colour of every label in an image's palette; empty if there is no palette.
 
-    Writers leave out what comes after the last entry that is used, so that palettes of one meaning differ in length.
+    Some programs omit entries after the last one in use, so palettes with the same meaning may differ in length.
     """
     values = image.getpalette() if image.mode == "P" else None
     colours = zip(*(iter(values or ()),) * 3, strict=False)
@@ -193,24 +193,24 @@ def palette_of(image: Image.Image) -> dict[int, Colour]:
 
 
 def read_labels(image: Image.Image) -> NDArray[np.int64]:  # -> (H, W)
-    """The numbers of a label map as they are stored: for a palette's picture the places in the palette."""
+    """The labels of a label map as they are stored. For a palette image they are the palette indices."""
     if is_lossy(image):
         raise ValueError(
-            f"it is stored as {image.format}, which changes pixels, and a label map must keep them: use PNG"
+            f"it is stored as {image.format}, a lossy format that changes the labels of pixels: use PNG for label maps"
         )
     if image.mode not in _LABELS:
         raise ValueError(
-            f"it is a picture in colour (mode {image.mode}), and a label map has one number a pixel, that of its "
-            "class: save it as a grey or a palette's PNG, or train on pictures with `data.kind=pictures`"
+            f"it is a colour image (mode {image.mode}), but a label map has one number per pixel, its class: "
+            "save it as a grey or palette PNG, or train on images with `data.kind=pictures`"
         )
-    # Grey of 2 or 4 bits is spread over 0 to 255 as it is read.
+    # Pillow scales grey values of 2 or 4 bits to 0 ... 255.
     stored = [tile[3] for tile in getattr(image, "tile", ())[:1]]
     spread = next((_SPREAD[form] for form in stored if isinstance(form, str) and form in _SPREAD), 1)
     return np.asarray(_upright(image)).astype(np.int64) // spread
 
 
 def _decode_labels(image: Image.Image, preprocessing: Preprocessing) -> tuple[Stored, bool]:
-    """The label map as (1, H, W), by the label in the middle of each new pixel, and whether it had to be enlarged."""
+    """The label map as (1, H, W), resized by nearest neighbour, and whether it was enlarged."""
     _, height, width = preprocessing.shape
     labels = read_labels(image)
     classes, ignore = preprocessing.classes, preprocessing.ignore
@@ -222,8 +222,8 @@ def _decode_labels(image: Image.Image, preprocessing: Preprocessing) -> tuple[St
         more = wrong.min() >= 0 and wrong.max() < MOST_CLASSES
         remedy = f"to train with more classes pass `data.classes={int(wrong.max()) + 1}`; " if more else ""
         raise ValueError(
-            f"it has the labels {named}, and the classes are 0 to {classes - 1}; {remedy}to leave out a label that "
-            "means nothing, `data.ignore=LABEL`"
+            f"it has the labels {named}, but the classes are 0 to {classes - 1}; {remedy}to ignore a label, "
+            "pass `data.ignore=LABEL`"
         )
     left, top, right, bottom = _part((labels.shape[1], labels.shape[0]), preprocessing.crop, height, width)
     rows, columns = _middles(top, bottom, height), _middles(left, right, width)
@@ -232,12 +232,12 @@ def _decode_labels(image: Image.Image, preprocessing: Preprocessing) -> tuple[St
 
 
 def _middles(start: int, end: int, number: int) -> NDArray[np.int64]:
-    """The pixels that the middles of so many equal pieces fall into."""
+    """The pixels that contain the centres of `number` equal intervals."""
     return start + ((2 * np.arange(number) + 1) * (end - start)) // (2 * number)
 
 
 def part_taken(header: Header, preprocessing: Preprocessing) -> tuple[int, int]:
-    """(width, height) of the centred part of a picture that is kept, before it is resized."""
+    """(width, height) of the centred part of an image that is kept, before it is resized."""
     _, height, width = preprocessing.shape
     left, top, right, bottom = _part((header.width, header.height), preprocessing.crop, height, width)
     return right - left, bottom - top

@@ -1,4 +1,4 @@
-"""Whether a source holds pictures or label maps, by a look at some of its images; and why."""
+"""Detection of whether a source contains images or label maps, from a sample of its images, with the reason."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,105 +24,105 @@ TO_PALETTE = (
     "save them as palette PNGs with one palette for all, a number for each colour (in Pillow: "
     "image.quantize(palette=PALETTE, dither=0), where PALETTE is an image of mode P that has the colours)"
 )
-"""What makes label maps of those that are kept as colours."""
+"""How to convert label maps that are stored as colours."""
 
 _LOOKED_AT = 24
-"""So many are opened, at most."""
+"""Maximum number of images that are opened."""
 
 _MOST_LABELS = 48
-"""A label map with more labels than that, as half of them may have, is taken for a picture."""
+"""Maximum median number of labels: label maps with more are taken for images."""
 
 _LEAST_MAPS = 0.75
-"""The share of what is there that must be label maps; the others are left out then, each with its reason,"""
+"""Minimum share of the images that must look like label maps; the others are then left out, each with its reason."""
 _SOME_MAPS = 0.1
-"""and the share from which on it is worth a word that there are some."""
+"""Share of label maps from which on they are mentioned as a doubt."""
 
 _LEAST_EVEN = 0.7
-"""The share of neighbouring pixels with the same label: photographs have 0.2, dithered ones of few colours 0.6, label
-maps of 16 x 16 pixels have 0.75, and those of streets 0.97."""
+"""Minimum share of neighbouring pixels with the same label: photographs have 0.2, dithered ones with few colours 0.6,
+label maps of 16 x 16 pixels 0.75, and label maps of streets 0.97."""
 
 _MOST_SHADES = 0.3
-"""How often a colour may lie between those on either side of it: in label maps of streets in colours of all kinds it
-does for 0.02 to 0.2, in photographs of few colours that lie in areas for 0.4 to 0.8."""
+"""Maximum share of colours that lie between the colours on either side: it is 0.02 to 0.2 in label maps of streets with
+many kinds of palettes, and 0.4 to 0.8 in photographs with few colours that form areas."""
 _MOST_SHADES_OF_GREY = 0.55
-"""The same where the palette is grey: 0.3 to 0.4 in label maps, and 0.75 to 0.95 in photographs."""
+"""The same for grey palettes: 0.3 to 0.4 in label maps, and 0.75 to 0.95 in photographs."""
 
 _SHADED_FROM = 5
-"""Of fewer labels, such as a body, an organ and a tumour, one may well lie between the others and mean nothing."""
+"""Minimum number of labels for this test. With fewer, one may lie between the others without being a shade."""
 
 
 @dataclass(frozen=True)
 class TakenAs:
-    """As what data was taken, and why. As text: "label maps, because ..."."""
+    """The kind that data was taken as, and why. As text: "label maps, because ..."."""
 
     kind: DataKind
     reason: str
-    """In words that follow the kind: "because ...", or "as ... says"."""
+    """The reason, in words that follow the kind: "because ...", or "as ... says"."""
     doubt: str | None = None
-    """A sentence about what speaks against it; None where nothing does."""
+    """A sentence about evidence against it; None if there is none."""
     conversion: str | None = None
-    """What must be done to the images before they can be taken otherwise; None where nothing must."""
+    """How to convert the images so that they can be taken as another kind; None if no conversion is needed."""
 
     def __str__(self) -> str:
         return f"{modality_of(self.kind).plural}, {self.reason}"
 
     @property
     def in_full(self) -> str:
-        """The same with the doubt, if there is one."""
+        """The text with the doubt, if there is one."""
         return str(self) if self.doubt is None else f"{self}. This is in doubt: {self.doubt}"
 
 
 def recognise(source: str | Path) -> TakenAs:
-    """Whether what is there are pictures or label maps: one channel, kept exactly, few labels, in areas.
+    """Decide whether a source contains images or label maps (one channel, lossless, few labels that form areas).
 
-    Where a palette gives the labels colours, these must not shade into each other as those of photographs do, and the
-    same label must have the same colour wherever it is used; how long the palettes are does not matter. Without
-    colours, labels must lie close together. A set by name says itself what it is, and one of the hub is taken for
-    pictures: to look would be to load it. Where some signs are those of label maps and some are not, as for masks of
-    black and white, it is pictures with a doubt; and where images in colour have few colours, in areas.
+    If a palette gives the labels colours, these must not shade into each other as those of photographs do, and a label
+    must have the same colour in all images; the lengths of the palettes do not matter. Without colours, the labels must
+    be close together. A named dataset has a known kind. A dataset of the hub is taken for images, because looking at it
+    would mean loading it. If only some of the signs are those of label maps, as for black and white masks, the result
+    is images with a doubt; also if colour images have few colours that form areas.
     """
     if isinstance(source, str) and source in DATASETS:
         if DATASETS[source].preprocessing.labels:
-            return TakenAs("labels", f"because {source} is a set of label maps")
-        return TakenAs("pictures", f"because {source} is a set of pictures")
+            return TakenAs("labels", f"because {source} is a dataset of label maps")
+        return TakenAs("pictures", f"because {source} is a dataset of images")
     if str(source).startswith(HUB):
-        return TakenAs("pictures", "because a data set of the hub is not looked at before it is loaded")
+        return TakenAs("pictures", "because a dataset of the hub is not examined before it is loaded")
     seen: list[_Look] = []
-    for labels in (False, True):  # where there are both, they are pictures
+    for labels in (False, True):  # a source that has both is taken for images
         try:
             with opened(source, labels=labels) as found:
                 parts = [collection for part, collection in found.in_order() if part in ("train", "all")]
                 seen = [look for collection in parts[:1] for look in _looks(collection)]
             break
         except ValueError:
-            continue  # what is wrong with it is said when it is loaded
+            continue  # the error is reported when the source is loaded
     return _judged(seen)
 
 
 class _Look(NamedTuple):
-    """What one image shows."""
+    """What was found in one image."""
 
     form: str
-    """What it is stored as: "in colour", "JPEG", "1 bit", "palette" or "grey". The first two can't be label maps."""
+    """How it is stored: "in colour", "JPEG", "1 bit", "palette" or "grey". The first two can't be label maps."""
     labels: frozenset[int] = frozenset()
     even: float = 0.0
-    """The share of its neighbouring pixels that are alike."""
+    """The share of neighbouring pixels that are equal."""
     colours: tuple[tuple[int, Colour], ...] = ()
-    """What its palette says of the labels that it has."""
+    """The palette colours of the labels that occur."""
     shades: tuple[int, int] = (0, 0)
-    """How many times a colour stands with two others on its sides, and how often it lies between them."""
+    """How often a colour has two other colours on its sides, and how often it lies between them."""
     few: frozenset[int] = frozenset()
-    """All colours of an image in colour that has few, 0xrrggbb each."""
+    """All colours of a colour image with few colours, 0xrrggbb each."""
 
     @property
     def may_be_map(self) -> bool:
-        """Whether it alone could be one."""
+        """Whether this image alone could be a label map."""
         return 0 < len(self.labels) <= 2 * _MOST_LABELS and self.even >= _LEAST_EVEN / 1.5
 
 
 def _judged(seen: Sequence[_Look]) -> TakenAs:
     if not seen:
-        return TakenAs("pictures", "because none of it could be looked at")
+        return TakenAs("pictures", "because none of the images could be opened")
     maps = [look for look in seen if look.may_be_map]
     if not _have_areas(maps):
         reason = f"because {_unlike_maps(seen, len(seen))}"
@@ -146,7 +146,7 @@ def _judged(seen: Sequence[_Look]) -> TakenAs:
 
 
 def _have_areas(maps: Sequence[_Look]) -> bool:
-    """Whether they have few labels, in areas."""
+    """Whether they have few labels that form areas."""
     if not maps:
         return False
     numbers = sorted(len(look.labels) for look in maps)
@@ -155,7 +155,7 @@ def _have_areas(maps: Sequence[_Look]) -> bool:
 
 
 def _maps_as_colours(seen: Sequence[_Look]) -> str | None:
-    """A doubt where nearly all are in the same few colours, in areas, as label maps are shown; or None."""
+    """A doubt if nearly all images have the same few colours in areas, as coloured label maps do; otherwise None."""
     some = [look for look in seen if look.few and look.even >= _LEAST_EVEN / 1.5]
     if len(some) < _LEAST_MAPS * len(seen):
         return None
@@ -168,9 +168,9 @@ def _maps_as_colours(seen: Sequence[_Look]) -> str | None:
 
 
 def _against(maps: Sequence[_Look]) -> str | None:
-    """What speaks against their being label maps, though they have few labels, in areas; None: nothing does."""
+    """Evidence against label maps, though there are few labels that form areas; None if there is none."""
     if any(look.form == "1 bit" for look in maps):
-        return "one bit a pixel, as masks and drawings in black and white have"
+        return "one bit per pixel, as black and white masks and drawings have"
     meanings: dict[int, set[Colour]] = {}
     for look in maps:
         for label, colour in look.colours:
@@ -181,7 +181,7 @@ def _against(maps: Sequence[_Look]) -> str | None:
     labels = _known(maps)
     if all(colour == (label,) * 3 for label, colours in meanings.items() for colour in colours):
         apart = max(labels) >= SPARSEST * len(labels)
-        return "these lie far apart, as tones of grey do" if apart else None
+        return "these are far apart, as shades of grey are" if apart else None
     grey = all(len(set(colour)) == 1 for colours in meanings.values() for colour in colours)
     number, between = (sum(counts) for counts in zip(*(look.shades for look in maps), strict=True))
     shaded = number > 0 and between / number > (_MOST_SHADES_OF_GREY if grey else _MOST_SHADES)
@@ -194,14 +194,14 @@ def _colours(colours: set[Colour]) -> str:
 
 
 def _known(maps: Sequence[_Look]) -> set[int]:
-    """Their labels, but for those that usually mean that nothing is known."""
+    """Their labels, without those that usually mark unknown pixels."""
     every = set[int]().union(*(look.labels for look in maps)) - {-1}
     others = every - {USUALLY_IGNORED}
     return others if len(others) > 1 else every
 
 
 def _few(maps: Sequence[_Look]) -> str:
-    """How many labels they have; what is going to be ignored is counted apart."""
+    """The number of labels, in words. A label that will be ignored is counted separately."""
     labels = sorted(set[int]().union(*(look.labels for look in maps)))
     ignored = unknown_label(labels, ())
     if ignored is None or len(labels) < 2:
@@ -210,7 +210,7 @@ def _few(maps: Sequence[_Look]) -> str:
 
 
 def _are(number: int, total: int, what: str) -> str:
-    """How many are what: "in colour", or of a noun, "grey image"."""
+    """How many images have a property ("in colour") or are of a kind ("grey image")."""
     noun = what.endswith("image")
     some = (
         "the image" if total == 1 else f"all {total} images" if number == total else f"{number} of the {total} images"
@@ -221,29 +221,29 @@ def _are(number: int, total: int, what: str) -> str:
 
 
 def _unlike_maps(looks: Sequence[_Look], total: int) -> str:
-    """What most of them are, that label maps are not."""
+    """What most of the images are that label maps are not."""
     form, number = Counter(look.form for look in looks).most_common(1)[0]
     if form == "in colour":
         return _are(number, total, form)
     if form == "JPEG":
-        return _are(number, total, "stored with loss, as JPEG or the like")
+        return _are(number, total, "stored in a lossy format such as JPEG")
     numbers = sorted(len(look.labels) for look in looks if look.form == form)
     middle, what = numbers[len(numbers) // 2], "colours" if form == "palette" else "levels"
     found = _are(number, total, f"{form} image")
     if middle > _MOST_LABELS:
         return f"{found} of many {what}, {middle} at the median"
-    return f"{found} of {middle} {what} at the median, and these don't lie in areas"
+    return f"{found} of {middle} {what} at the median, and these don't form areas"
 
 
 def _looks(collection: Collection) -> list[_Look]:
-    """Some of them, evenly chosen."""
+    """Look at some of the images, evenly chosen."""
     looks = []
     for _, opener in evenly_chosen(collection.items(), len(collection), _LOOKED_AT):
         try:
             with opener() as image:
                 looks.append(_look(image))
         except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
-            continue  # it will be skipped, with a reason, when it is decoded
+            continue  # it will be skipped with a reason when it is decoded
     return looks
 
 
@@ -258,7 +258,7 @@ def _look(image: Image.Image) -> _Look:
     used = np.unique(labels).tolist()
     colours = palette_of(image)
     known = tuple((label, colours[label]) for label in used if label in colours)
-    # Counting shades takes time, and tells nothing of what has many labels, or colours that nobody knows.
+    # Counting shades takes time, and is useless with many labels or without colours.
     shades = _shades(labels, colours) if known and len(used) <= 2 * _MOST_LABELS else (0, 0)
     return _Look(form, frozenset(used), even, known, shades)
 
@@ -267,27 +267,27 @@ def _look_at_colours(image: Image.Image) -> _Look:
     if is_lossy(image):
         return _Look("in colour")
     opaque = image.convert("RGB")
-    if opaque.getcolors(2 * _MOST_LABELS) is None:  # at once, where there are many
+    if opaque.getcolors(2 * _MOST_LABELS) is None:  # returns early if there are many colours
         return _Look("in colour")
     packed = np.asarray(opaque).astype(np.int64) @ np.array([1 << 16, 1 << 8, 1])
     return _Look("in colour", even=_evenness(packed), few=frozenset(np.unique(packed).tolist()))
 
 
 def _evenness(values: NDArray[np.int64]) -> float:  # (H, W)
-    """The share of neighbouring pixels that are alike."""
+    """The share of neighbouring pixels that are equal."""
     across, down = values[:, 1:] == values[:, :-1], values[1:] == values[:-1]
     return int(across.sum() + down.sum()) / max(1, int(across.size + down.size))
 
 
 def _shades(labels: NDArray[np.int64], colours: dict[int, Colour]) -> tuple[int, int]:  # (H, W) -> (all, between)
-    """How many times a run of one label lies between two of others, along rows and columns; and its colour as well."""
+    """Number of runs of a label between runs of two others in rows and columns, and of those between them in colour."""
     table = np.zeros((int(labels.max()) + 1, 3), np.int64)
     for label, colour in colours.items():
         if label < len(table):
             table[label] = colour
     total = between = 0
     for lines in (labels, labels.T):
-        ended = np.pad(lines, ((0, 0), (0, 1)), constant_values=-1).ravel()  # so that no run goes on in the next line
+        ended = np.pad(lines, ((0, 0), (0, 1)), constant_values=-1).ravel()  # so that no run continues in the next line
         runs = ended[np.flatnonzero(np.diff(ended, prepend=-2))]
         before, here, after = runs[:-2], runs[1:-1], runs[2:]
         apart = (before >= 0) & (here >= 0) & (after >= 0) & (before != after)

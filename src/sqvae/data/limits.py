@@ -1,7 +1,7 @@
-"""How much one file may ask for: a few bytes may claim to be all memory.
+"""Limits on the size of single files: a few bytes may claim to need all memory.
 
-The limits are the same for folders, archives and the page, and hold for each picture or recording by itself. What is
-beyond them is left out with the reason, which names the variable of the environment that raises them.
+The same limits hold for folders, archives and the explore page, for each image or recording. Files beyond them are
+skipped, with a reason that names the environment variable that raises the limit.
 """
 
 import os
@@ -11,18 +11,18 @@ from zipfile import ZipFile
 
 @dataclass(frozen=True)
 class Limit:
-    """The most that there may be of something."""
+    """The maximum of some quantity."""
 
     variable: str
-    """Of the environment, which sets another."""
+    """The environment variable that changes the limit."""
     usual: int
     unit: int
     words: str
-    """What the number counts, in units."""
+    """The unit in words."""
 
     @property
     def most(self) -> int:
-        """Of what is counted."""
+        """The limit, in single pixels or bytes."""
         given = os.environ.get(self.variable)
         if given is None:
             return self.usual * self.unit
@@ -35,32 +35,33 @@ class Limit:
         return int(value * self.unit)
 
     def check(self, number: int, what: str) -> None:
-        """Raise if there is more.
+        """Raise ValueError if a number exceeds the limit.
 
         Arguments:
-            what: has so many, in words.
+            number: the number to check.
+            what: the start of the error message, which states the number.
         """
         if number > self.most:
             raise ValueError(
-                f"{what}, and {self.most / self.unit:,.4g} {self.words} are the limit: make it smaller, or set "
-                f"{self.variable} in the environment to a larger number of {self.words}"
+                f"{what}, but the limit is {self.most / self.unit:,.4g} {self.words}: make it smaller, or set the "
+                f"environment variable {self.variable} to a larger number of {self.words}"
             )
 
 
 PIXELS = Limit("SQVAE_MOST_MEGAPIXELS", 64, 10**6, "megapixels")
-"""Of a picture."""
+"""The maximum number of pixels of an image."""
 
 BYTES = Limit("SQVAE_MOST_MEGABYTES", 512, 2**20, "megabytes")
-"""Of a file of an archive, unpacked."""
+"""The maximum size of a file of an archive, unpacked."""
 
 
 def check_pixels(width: int, height: int) -> None:
-    """Raise if a picture would have too many pixels, before it is decoded."""
+    """Raise ValueError if an image has too many pixels, before it is decoded."""
     PIXELS.check(width * height, f"it has {width:,} x {height:,} pixels")
 
 
 def read_member(archive: ZipFile, name: str) -> bytes:
-    """A file of an archive, unpacked into memory; it can't become more than it says beforehand."""
+    """A file of an archive, unpacked into memory. It can't become larger than the archive says."""
     entry = archive.getinfo(name)
-    BYTES.check(entry.file_size, f"it has {entry.file_size:,} bytes once it is unpacked")
+    BYTES.check(entry.file_size, f"it has {entry.file_size:,} bytes when unpacked")
     return archive.read(entry)

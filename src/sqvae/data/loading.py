@@ -1,4 +1,4 @@
-"""Pictures to train on: found, decoded once, kept on disk."""
+"""Loading of image datasets: images are found, decoded once and cached on disk."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -18,10 +18,10 @@ from sqvae.data.splits import split
 from sqvae.data.wording import counted, listed, unreadable
 
 _LOOKED_AT = 48
-"""How many label maps are asked for the colours of classes."""
+"""Number of label maps whose palettes are read for the colours of classes."""
 
 _UNSEEN: Colour = (128, 128, 128)
-"""The colour of a class that none of them has, and no palette either."""
+"""The colour of a class without a colour in any of these palettes."""
 
 
 def _silent(what: str, done: int, total: int) -> None:
@@ -39,22 +39,22 @@ def load(
     multiple: int = 4,
     class_names: Sequence[str] = (),
 ) -> PictureSets:
-    """Pictures to train on, to validate on and to test on.
+    """Load the images of the training, validation and test sets.
 
-    They are decoded once into a file of the cache, which is mapped into memory. Where the source has no such sets they
-    are drawn, 80%, 10% and 10%.
+    Images are decoded once into a file of the cache, which is mapped into memory. If the source does not define these
+    sets, they are drawn at random: 80%, 10% and 10%.
 
     Arguments:
-        source: a path (a folder, a .zip, .npy or .npz file, a set as it is downloaded), a name in ``DATASETS``, or
-            ``hf:OWNER/NAME`` for a data set of the Hugging Face hub.
-        preprocessing: how pictures become arrays, as far as it isn't to be decided from them; with ``labels``, the
-            source is read as label maps.
-        split_seed: draws sets where the source has none.
-        strict: raise for the first picture that can't be read rather than leave it out and say so.
-        cache: the folder of decoded pictures; ``$SQVAE_CACHE``, or the user's cache folder, if None.
-        progress: called with what is being done, how many are done and how many there are.
-        multiple: what the sides of the result must be multiples of.
-        class_names: of label maps; those that the source has, by default.
+        source: a path (a folder, a .zip, .npy or .npz file, a dataset as downloaded), a name in ``DATASETS``, or
+            ``hf:OWNER/NAME`` for a dataset of the Hugging Face hub.
+        preprocessing: how images become arrays; what is None is decided from the data. With ``labels``, the source is
+            read as label maps.
+        split_seed: the seed for drawing sets if the source has none.
+        strict: raise an error for the first image that can't be read, instead of skipping it with a note.
+        cache: the cache folder; if None, ``$SQVAE_CACHE`` or the user's cache folder.
+        progress: called with the activity, the number of items done and the total number.
+        multiple: height and width of the result must be multiples of this.
+        class_names: names of the classes of label maps; by default those of the source.
     """
     root = cache_folder(cache)
     report = progress or _silent
@@ -65,7 +65,7 @@ def load(
         names = tuple(class_names) or (found.class_names if preprocessing.labels else ())
         resolved, decisions = _resolve(preprocessing, wanted, known, found, multiple, names)
         if resolved.classes is not None and names and len(names) != resolved.classes:
-            decisions.append(f"{len(names)} names for {resolved.classes} classes are left aside")
+            decisions.append(f"{len(names)} class names for {resolved.classes} classes: the names are not used")
             names = ()
         colours = _colours(found, resolved)
         notes = [*found.notes, *_left_out(found), *decisions]
@@ -73,12 +73,12 @@ def load(
         entry = find_entry(root, key)
         if entry is None:
             if has_remains(root, key):
-                notes.append("the cache of these pictures was damaged and has been made again")
+                notes.append("the cache of these images was damaged and has been rebuilt")
             entry = make_entry(root, key, found, resolved, strict=strict, progress=report)
     _check(entry, source, strict)
     rows = _rows(entry.parts)
     sets = split(rows, entry.names, seed=split_seed, validation_is_last=found.validation_is_last)
-    # Pictures that were to be drawn from belong to no set yet; they are counted with those to train on.
+    # Images that sets are drawn from belong to no set yet; their skipped ones are counted with the training set.
     skipped = {**entry.skipped, "train": entry.skipped.get("train", []) + entry.skipped.get("all", [])}
 
     def pictures(part: Part, chosen: NDArray[np.int64]) -> Pictures:
@@ -107,13 +107,13 @@ def _resolve(
     multiple: int,
     class_names: Sequence[str],
 ) -> tuple[Preprocessing, list[str]]:
-    # A set's own size, and a crop that was asked for, need no word, for which every header would be read.
+    # A dataset's own size, and a given crop, need no note, so the headers need not be read.
     if wanted.resolved and (asked.size is None or wanted.crop is not None):
         return wanted, []
     surveyed = survey(known, found, labels=wanted.labels and wanted.classes is None)
-    # A survey that is remembered may have looked for labels in vain where pictures are asked for now.
+    # A stored survey may have found no labels because the source contains images.
     if surveyed is None or (wanted.labels and surveyed.labels == ()):
-        # No picture can be read. Any shape will do to find out why.
+        # No image can be read. Any shape will do to find out why.
         any_shape = (
             Preprocessing(multiple, channels=1, labels=True, classes=2)
             if wanted.labels
@@ -124,10 +124,10 @@ def _resolve(
 
 
 def _colours(found: Found, resolved: Preprocessing) -> tuple[str, ...]:
-    """Those that the palettes of some label maps to train on give to classes; none where there are no palettes.
+    """The colours of classes in the palettes of some training label maps; empty if there are no palettes.
 
-    Palettes may end with the last entry that a map needs. So each class has the colour of the first map that shows it,
-    or else of the first whose palette goes so far.
+    A palette may end with the last entry that its map uses. So each class has its colour in the first map that contains
+    it, or otherwise in the first palette that is long enough.
     """
     if not resolved.labels or resolved.classes is None:
         return ()
@@ -136,7 +136,7 @@ def _colours(found: Found, resolved: Preprocessing) -> tuple[str, ...]:
     for part, collection in found.in_order():
         if part in ("train", "all"):
             for _, opener in evenly_chosen(collection.items(), len(collection), _LOOKED_AT):
-                with suppress(Exception), opener() as image:  # one that can't be read is skipped elsewhere
+                with suppress(Exception), opener() as image:  # unreadable ones are reported elsewhere
                     if palette := palette_of(image):
                         used = np.unique(read_labels(image)).tolist()
                         shown = {label: palette[label] for label in used if label in palette} | shown
@@ -152,31 +152,31 @@ def _left_out(found: Found) -> list[str]:
         return []
     rest = found.parts["rest"]
     names = [name for name, _ in rest.items()]
-    return [f"{counted(len(rest), 'picture')} outside the folders of the sets left out: {listed(names, 3)}"]
+    return [f"{counted(len(rest), 'image')} outside the folders of the sets skipped: {listed(names, 3)}"]
 
 
 def _check(entry: Entry, source: str | Path, strict: bool) -> None:
-    """Raise if there is nothing to train on, or anything missing where nothing may be."""
+    """Raise an error if there are no training images, or if an image is missing in strict mode."""
     skipped = [one for ones in entry.skipped.values() for one in ones]
     if strict and skipped:
         raise UnreadablePictureError(skipped[0])
     if not entry.parts.get("train", entry.parts.get("all")):
-        what = "to train on " if "train" in entry.parts else ""
-        raise ValueError(f"none of the pictures {what}in {source} can be read: {by_reason(skipped)}")
+        what = "training images" if "train" in entry.parts else "images"
+        raise ValueError(f"none of the {what} in {source} can be read: {by_reason(skipped)}")
 
 
 def _notes(entry: Entry) -> list[str]:
     skipped = [one for ones in entry.skipped.values() for one in ones]
     notes = []
     if skipped:
-        notes.append(f"{unreadable(len(skipped), 'picture')}: {by_reason(skipped)}")
+        notes.append(f"{unreadable(len(skipped), 'image')}: {by_reason(skipped)}")
     if entry.enlarged:
         _, _, height, width = entry.shape
-        notes.append(f"{counted(entry.enlarged, 'picture')} smaller than {width}x{height} enlarged")
+        notes.append(f"{counted(entry.enlarged, 'image')} smaller than {width}x{height} enlarged")
     return notes
 
 
 def _rows(parts: Mapping[Part, int]) -> dict[Part, NDArray[np.int64]]:
-    """The rows of each part, which follow each other."""
+    """The rows of each part. The parts are stored one after the other."""
     ends = np.cumsum(list(parts.values()))
     return {part: np.arange(end - number, end) for (part, number), end in zip(parts.items(), ends, strict=True)}

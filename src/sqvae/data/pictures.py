@@ -1,4 +1,4 @@
-"""Decoded pictures, in a file that is mapped into memory."""
+"""Decoded images in a memory-mapped file."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -18,13 +18,13 @@ from sqvae.distributions.processes import own_rows
 
 
 class Pictures:
-    """Pictures of one shape, in a file that is mapped into memory, so that they may be more than memory holds.
+    """Images of the same shape in a memory-mapped file, so that they may be larger than memory.
 
     Arguments:
-        file: uint8 (M, C, H, W), as .npy; or uint16.
-        rows: (N,), which of the file's pictures these are.
-        names: (M), of the file's pictures.
-        skipped: pictures that are missing here because they could not be read.
+        file: an .npy file of uint8 or uint16 (M, C, H, W).
+        rows: (N,), the rows of the file that belong to this set.
+        names: (M), the names of all images of the file.
+        skipped: images that are missing because they could not be read.
     """
 
     def __init__(
@@ -47,39 +47,37 @@ class Pictures:
 
     @property
     def names(self) -> Sequence[str]:
-        """One for each picture: its path in the folder, or its place in the array."""
+        """The name of each image: its path in the folder, or its index in the array."""
         return _Names(self._all_names, self._rows)
 
     def take(self, indices: Tensor | Sequence[int] | slice) -> Tensor:  # (B,) -> (B, C, H, W)
-        """Some of the pictures as they are stored, in a tensor of their own."""
+        """The images at some indices, as they are stored, in a new tensor."""
         if isinstance(indices, slice):
             chosen = self._rows[indices]
         else:
             asked = np.asarray(indices)
             if asked.ndim != 1 or (asked.size and asked.dtype.kind not in "iu"):
-                raise TypeError(
-                    f"indices must be whole numbers, (B,), or a slice; got {asked.dtype} of shape {asked.shape}"
-                )
+                raise TypeError(f"indices must be integers, (B,), or a slice; got {asked.dtype} of shape {asked.shape}")
             outside = (asked < -len(self)) | (asked >= len(self))
             if outside.any():
-                raise IndexError(f"index {asked[outside][0]} is out of range: there are {len(self)} pictures")
+                raise IndexError(f"index {asked[outside][0]} is out of range: there are {len(self)} images")
             chosen = self._rows[asked.astype(np.int64)]
         return torch.from_numpy(np.array(self._pictures[chosen]))
 
     def spread(self, number: int) -> "Pictures":
-        """So many of them, evenly from all: those of a class may come one after the other."""
+        """A subset of `number` images, evenly spaced, because images of the same class may be next to each other."""
         number = min(number, len(self))
         chosen = self._rows[np.arange(number) * len(self) // max(number, 1)]
         return Pictures(self._file, chosen, self._all_names, self.skipped)
 
     def differs_from(self, value: int, batch: int = 256) -> bool:
-        """Whether any pixel has another value."""
+        """Whether any pixel differs from a value."""
         starts = range(0, len(self), batch)
         return any(bool((self._pictures[self._rows[start : start + batch]] != value).any()) for start in starts)
 
     def variance(self, batch: int = 4096) -> float:
-        """Of all pixels of all pictures, in units of [0, 1]."""
-        total = squares = 0  # whole numbers: exact, however many there are
+        """The variance of all pixels of all images, with pixels in [0, 1]."""
+        total = squares = 0  # integers, so the sums are exact
         for start in range(0, len(self), batch):
             values = self.take(slice(start, start + batch)).flatten().long()
             total += int(values.sum())
@@ -91,7 +89,7 @@ class Pictures:
         return f"{type(self).__name__}({len(self)} of {'x'.join(map(str, self.shape))})"
 
     def __getstate__(self) -> dict[str, Any]:
-        # The mapping would travel to another process as all of its bytes.
+        # A memory mapping would be pickled with all of its bytes.
         return {name: value for name, value in self.__dict__.items() if name != "_pictures"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -100,12 +98,12 @@ class Pictures:
 
 
 class Varied:
-    """Pictures that differ a little each time they are taken, so that few of them last longer.
+    """Images with random augmentation, which is drawn anew each time that they are taken.
 
     Arguments:
-        pictures: what to take them from.
-        flip: whether every second one, drawn anew each time, is mirrored left to right.
-        shift: how many pixels each is moved at most, up or down and to a side; what it leaves is filled from its edge.
+        pictures: the images.
+        flip: mirror images left to right at random, half of them on average.
+        shift: maximum number of pixels by which an image is moved vertically and horizontally; edges are repeated.
     """
 
     def __init__(self, pictures: Pictures, *, flip: bool = False, shift: int = 0) -> None:
@@ -117,7 +115,7 @@ class Varied:
         return len(self.pictures)
 
     def take(self, indices: Tensor) -> Tensor:  # (B,) -> (B, C, H, W)
-        """Some of the pictures; how they differ is drawn from torch's own generator."""
+        """The images at some indices, augmented with random numbers from torch's global generator."""
         stored = self.pictures.take(indices)
         if self.flip:
             mirrored = own_rows(lambda rows: torch.rand(rows), len(stored)) < 0.5
@@ -129,9 +127,9 @@ class Varied:
 
 
 def _moved(pictures: Tensor, by: Tensor) -> Tensor:  # (B, C, H, W), (B, 2) -> (B, C, H, W)
-    """Pictures moved down and to the right; edges are repeated."""
+    """Images moved down and to the right; edges are repeated."""
     rows, columns = (
-        (torch.arange(size) - offset[:, None]).clamp(0, size - 1)  # (B, size): where each line comes from
+        (torch.arange(size) - offset[:, None]).clamp(0, size - 1)  # (B, size): the source of each line
         for size, offset in zip(pictures.shape[-2:], by.T, strict=True)
     )
     batch = torch.arange(len(pictures))
@@ -140,21 +138,21 @@ def _moved(pictures: Tensor, by: Tensor) -> Tensor:  # (B, C, H, W), (B, 2) -> (
 
 @dataclass(frozen=True)
 class PictureSets:
-    """What to train on, to validate on and to test on."""
+    """The training, validation and test sets of images."""
 
     train: Pictures
     validation: Pictures
     test: Pictures
     preprocessing: Preprocessing
-    """With nothing left to decide."""
+    """The preprocessing with everything decided."""
     key: str
-    """Of the pictures' content and their preprocessing: equal only for equal pictures."""
+    """A hash of the images and their preprocessing, equal only for equal images."""
     notes: tuple[str, ...]
-    """What was decided and what was left out, in sentences for the person who asked."""
+    """Sentences about what was decided and what was skipped."""
     class_names: tuple[str, ...] = ()
-    """Of label maps, where the source has them,"""
+    """The names of the classes of label maps, if the source has them."""
     class_colours: tuple[str, ...] = ()
-    """and where it has a palette, their colours: #rrggbb."""
+    """The colours of the classes, #rrggbb, if the source has a palette."""
 
 
 class _Names(Sequence[str]):

@@ -1,4 +1,4 @@
-"""How a picture becomes an array: what a person asks for, and what is decided from the data where they don't say."""
+"""How an image becomes an array: the settings, and decisions from the data where settings are missing."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,60 +10,60 @@ import numpy as np
 from sqvae.data.limits import PIXELS
 
 MOST_CLASSES = 4096
-"""Each has a channel of its own, and a direction at right angles to all others."""
+"""Maximum number of classes. Each class has its own channel, and a direction orthogonal to all others."""
 
 LARGEST_LABEL = 65_535
-"""Of 16 bits."""
+"""The largest label of 16 bits."""
 
 DEFAULT_SIZE = 64
-"""The side of the result where pictures have different sizes, or one that is too large to train on by default."""
+"""Height and width of the result if images have different sizes, or a size that is too large for a default."""
 
-NOTHING_KNOWN = "every pixel of the label maps is {}, which is to be ignored: there is nothing to learn"
+NOTHING_KNOWN = "every pixel of the label maps has the label {}, which is ignored: there is nothing to learn"
 
 USUALLY_IGNORED = 255
-"""What most sets of label maps mark unknown pixels with."""
+"""The label of unknown pixels in most datasets of label maps."""
 
 SPARSEST = 4
-"""Labels go up to so many times their number; tones of grey lie further apart."""
+"""Labels are at most this many times their number; shades of grey are further apart."""
 
 LARGEST_KEPT = 128
-"""The longest side that pictures of one size keep without being asked."""
+"""The longest side that images of the same size keep by default."""
 
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """How a picture becomes an array.
+    """How an image becomes an array.
 
-    The picture is turned upright, cropped around its centre, resized (bilinear, antialiased) and brought to the number
-    of channels. A label map, whose pixels are the numbers of classes, is cropped and resized without mixing them
-    (nearest neighbour). What is None is decided from the data by :func:`sqvae.data.load`.
+    The image is turned upright, cropped around its centre, resized (bilinear, antialiased) and converted to the number
+    of channels. A label map, whose pixels are the numbers of classes, is cropped and resized by nearest neighbour. What
+    is None is decided from the data by :func:`sqvae.data.load`.
     """
 
     size: int | tuple[int, int] | None = None
-    """The side of the square result, or its (height, width)."""
+    """The height and width of a square result, or (height, width)."""
     crop: int | None = None
-    """The side of a square that is cut from the centre of the original first; of a smaller picture, as much as it has.
-    None: the largest centred part that has the shape of the result, which for a square is the largest square."""
+    """The side of a square that is first cropped from the centre of the original; a smaller image is cropped to its
+    shorter side. None: the largest centred part with the aspect ratio of the result."""
     channels: int | None = None
     """1 or 3; a label map has 1."""
     labels: bool = False
     """Whether pixels are the numbers of classes."""
     classes: int | None = None
-    """How many there are, 0 ... classes - 1. A map with any other label is refused."""
+    """The number of classes, 0 ... classes - 1. A map with any other label is rejected."""
     ignore: int | None = None
-    """The label of pixels of which nothing is known."""
+    """The label of unknown pixels, which are ignored."""
 
     def __post_init__(self) -> None:
         if self.size is not None:
             sides = tuple(self.size) if isinstance(self.size, list | tuple) else (self.size,)
             if len(sides) not in (1, 2) or not all(_is_side(side) for side in sides):
-                raise ValueError(f"size must be a whole number > 0, or (height, width), got {self.size!r}")
-            # One spelling of one thing: a square is an int, and lists, which JSON has, are tuples.
+                raise ValueError(f"size must be an integer > 0, or (height, width), got {self.size!r}")
+            # A canonical form: a square is an int, and lists, which JSON has, become tuples.
             square = len(set(sides)) == 1
             object.__setattr__(self, "size", int(sides[0]) if square else tuple(map(int, sides)))
             PIXELS.check(int(sides[0]) * int(sides[-1]), f"size is {int(sides[0]):,} x {int(sides[-1]):,} pixels")
         if self.crop is not None and not _is_side(self.crop):
-            raise ValueError(f"crop must be a whole number > 0, or None, got {self.crop!r}")
+            raise ValueError(f"crop must be an integer > 0, or None, got {self.crop!r}")
         if self.channels not in (None, 1, 3):
             raise ValueError(f"channels must be 1 or 3, or None to decide from the data, got {self.channels!r}")
         self._check_labels()
@@ -72,7 +72,7 @@ class Preprocessing:
         if not self.labels:
             if self.classes is not None or self.ignore is not None:
                 raise ValueError(
-                    f"classes and ignore are of label maps; got classes={self.classes}, ignore={self.ignore}"
+                    f"classes and ignore are for label maps only; got classes={self.classes}, ignore={self.ignore}"
                 )
             return
         if self.channels not in (None, 1):
@@ -85,12 +85,12 @@ class Preprocessing:
 
     @property
     def resolved(self) -> bool:
-        """Whether nothing is left to decide."""
+        """Whether everything is decided."""
         return self.size is not None and self.channels is not None and (self.classes is not None or not self.labels)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the array: 16 bits only where a label needs them."""
+        """The data type of the array: 16 bits only if a label needs them."""
         largest = max((self.classes or 1) - 1, self.ignore or 0)
         if self.ignore is not None and self.ignore < 0:
             return np.dtype(np.int16)
@@ -105,7 +105,7 @@ class Preprocessing:
         return self.channels, height, width
 
     def over(self, defaults: "Preprocessing") -> "Preprocessing":
-        """This, and the defaults where this does not say."""
+        """These settings, with defaults for those that are None."""
         return Preprocessing(
             defaults.size if self.size is None else self.size,
             defaults.crop if self.crop is None else self.crop,
@@ -116,15 +116,15 @@ class Preprocessing:
         )
 
     def check_multiple(self, multiple: int) -> None:
-        """Raise if a side of the result is not a multiple of what the network divides it by."""
+        """Raise ValueError if height or width is not a multiple of the network's downsampling factor."""
         if self.size is None:
             return
         sides = (self.size,) if isinstance(self.size, int) else self.size
         if any(side % multiple for side in sides):
             up = " x ".join(str(-(-side // multiple) * multiple) for side in sides)
             raise ValueError(
-                f"size is {' x '.join(map(str, sides))}, but the network halves pictures until a side is divided by "
-                f"{multiple}: pass a multiple of {multiple}; the next one up is {up}"
+                f"size is {' x '.join(map(str, sides))}, but the network downsamples images by {multiple}: "
+                f"pass a multiple of {multiple}; the next one up is {up}"
             )
 
 
@@ -138,7 +138,7 @@ def _is_side(value: object) -> bool:
 
 @dataclass(frozen=True)
 class Header:
-    """What can be known about a picture without decoding it."""
+    """What can be known about an image without decoding it."""
 
     width: int
     height: int
@@ -147,22 +147,22 @@ class Header:
 
 @dataclass(frozen=True)
 class Survey:
-    """What can be known about many pictures without decoding them."""
+    """What can be known about many images without decoding them."""
 
     sizes: int
-    """How many different sizes there are."""
+    """The number of different sizes."""
     smallest: tuple[int, int]
     """(width, height) of the smallest area."""
     largest: tuple[int, int]
     """(width, height) of the largest area."""
     grey: bool
-    """Whether every picture to train on is grey."""
+    """Whether every training image is grey."""
     labels: tuple[int, ...] | None = None
-    """The labels that occur, of label maps whose labels were looked at."""
+    """The labels that occur in label maps; None if they were not read."""
 
     @classmethod
     def of(cls, training: Iterable[Header], others: Iterable[Header]) -> "Survey | None":
-        """From the headers of the pictures to train on, and of the others; None if there is no header at all."""
+        """The survey of the headers of training images and of other images; None if there is no header at all."""
         sizes: set[tuple[int, int]] = set()
         grey = True
         for header in training:
@@ -178,7 +178,7 @@ class Survey:
 def resolve(
     wanted: Preprocessing, survey: Survey, multiple: int, class_names: Sequence[str] = ()
 ) -> tuple[Preprocessing, list[str]]:
-    """What is wanted with nothing left to decide, and sentences that say what was decided."""
+    """The preprocessing with everything decided, and notes about what was decided."""
     notes: list[str] = []
     channels, size = wanted.channels, wanted.size
     if channels is None:
@@ -188,7 +188,7 @@ def resolve(
     elif wanted.crop is None:
         notes = _say_size(survey, size, labels=wanted.labels)
     if channels == 1 and not survey.grey and not wanted.labels:
-        notes.append("pictures in colour are taken as grey ones")
+        notes.append("colour images are converted to grey")
     decided = replace(wanted, size=size, channels=channels)
     if wanted.labels and wanted.classes is None:
         decided, said = _decide_classes(decided, survey.labels or (), class_names)
@@ -199,7 +199,7 @@ def resolve(
 def _decide_classes(
     wanted: Preprocessing, labels: Sequence[int], names: Sequence[str]
 ) -> tuple[Preprocessing, list[str]]:
-    """The number of classes from their names or the labels that occur, and which label means that nothing is known."""
+    """Decide the number of classes, from their names or from the labels that occur, and the label to ignore."""
     ignore = wanted.ignore if wanted.ignore is not None else unknown_label(labels, names)
     known = [label for label in labels if label != ignore]
     if not known:
@@ -207,20 +207,20 @@ def _decide_classes(
     if known[0] < 0 or known[-1] >= MOST_CLASSES:
         worst = known[0] if known[0] < 0 else known[-1]
         raise ValueError(
-            f"the label maps have the label {worst:,}, and classes go from 0 to {MOST_CLASSES - 1:,} at most: "
-            f"number them anew, or ignore that label with `data.ignore={worst}`"
+            f"the label maps have the label {worst:,}, but classes go from 0 to at most {MOST_CLASSES - 1:,}: "
+            f"renumber them, or ignore that label with `data.ignore={worst}`"
         )
     if names and known[-1] >= len(names):
         raise ValueError(
-            f"{len(names)} classes have names ({names[0]}, ...), and the label maps have the label {known[-1]}: name "
-            f"all {known[-1] + 1}, or ignore one with `data.ignore={known[-1]}`"
+            f"{len(names)} classes have names ({names[0]}, ...), but the label maps have the label {known[-1]}: name "
+            f"all {known[-1] + 1} classes, or ignore a label with `data.ignore={known[-1]}`"
         )
     classes = max(len(names) or known[-1] + 1, 2)
     missing = classes - len(known) - (ignore is not None and 0 <= ignore < classes)
     note = f"label maps of {classes:,} classes, 0 to {classes - 1}"
     if missing > 0:
         note += f", of which {missing:,} never occur"
-        note += "" if missing < classes / 2 else ": number them from 0 to save work"
+        note += "" if missing < classes / 2 else ": number the classes from 0 without gaps to save work"
     notes = [note]
     if ignore is not None:
         freely = wanted.ignore is None and ignore >= 0
@@ -230,8 +230,8 @@ def _decide_classes(
 
 
 def unknown_label(labels: Sequence[int], names: Sequence[str]) -> int | None:
-    """The label that means that nothing is known: -1, or 255 where it stands apart from labels that lie close together,
-    or is all there is."""
+    """The label of unknown pixels: -1, or 255 if it is far from the other labels, which are close together, or is the
+    only label; otherwise None."""
     if labels and labels[0] == -1:
         return -1
     others = [label for label in labels if label != USUALLY_IGNORED]
@@ -267,7 +267,7 @@ def _decide_size(
 
 
 def _say_size(survey: Survey, size: int | tuple[int, int], *, labels: bool) -> list[str]:
-    """What becomes of pictures of other sizes, and of other shapes, than the result; nothing where none are."""
+    """A note about images whose size differs from that of the result; empty if there are none."""
     height, width = (size, size) if isinstance(size, int) else size
     if survey.sizes == 1 and survey.largest == (width, height):
         return []
@@ -277,20 +277,20 @@ def _say_size(survey: Survey, size: int | tuple[int, int], *, labels: bool) -> l
     resized = f"resized to {width}x{height}{_how(labels)}"
     if survey.sizes == 1 and centred_part(*survey.largest, width, height) == survey.largest:
         return [f"{have}: each is {resized}"]
-    part = "its centre square" if height == width else "its largest centred part of that shape"
+    part = "its centre square" if height == width else "its largest centred part with that aspect ratio"
     return [f"{have}: each is cropped to {part} and {resized}"]
 
 
 def _noun(labels: bool) -> str:
-    return "label maps" if labels else "pictures"
+    return "label maps" if labels else "images"
 
 
 def _how(labels: bool) -> str:
-    return " by the nearest pixel" if labels else ""
+    return " by nearest neighbour" if labels else ""
 
 
 def centred_part(width: int, height: int, to_width: int, to_height: int) -> tuple[int, int]:
-    """(width, height) of the largest part of a picture that has the shape of the result, in whole pixels."""
+    """(width, height) of the largest part of an image with the aspect ratio of the result, in whole pixels."""
     scale = min(width / to_width, height / to_height)
     return max(round(scale * to_width), 1), max(round(scale * to_height), 1)
 

@@ -1,4 +1,4 @@
-"""Images as people have them in Python, brought to the shape that a model takes."""
+"""Conversion of images in Python (PIL images, paths, arrays, tensors) to the input of a model."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,28 +19,28 @@ from sqvae.data.sources import beside
 from sqvae.data.threads import in_order
 
 ImageLike: TypeAlias = Image.Image | str | Path | NDArray[Any] | Tensor
-"""An image, its file, or its numbers."""
+"""An image, its path, or its pixels."""
 
 Images: TypeAlias = ImageLike | Sequence[ImageLike]
-"""One, or several of any sizes; an array or a tensor may hold a batch of them."""
+"""One image, or several of any sizes; an array or a tensor may be a batch."""
 
 _LAYOUTS = (
-    "(height, width), or (height, width, channels) with 1, 3 or 4 of them; a batch of grey ones is (batch, height, "
+    "(height, width), or (height, width, channels) with 1, 3 or 4 channels; a batch of grey images is (batch, height, "
     "width, 1)"
 )
 
 
 @dataclass(frozen=True)
 class ImageProcessor:
-    """Brings images to the shape that a model takes, exactly as the command line does.
+    """Converts images to the input of a model, exactly as the command line does.
 
-    ``tokenizer.preprocess`` is one. It needs no model, so that it can be sent to the workers of a data loader.
+    ``tokenizer.preprocess`` is one. It contains no model, so it can be sent to the workers of a data loader.
 
     >>> ImageProcessor(Preprocessing(size=64, channels=3))(["cat.jpg", "dog.png"]).shape          # doctest: +SKIP
     torch.Size([2, 3, 64, 64])
 
     Arguments:
-        preprocessing: with nothing left to decide.
+        preprocessing: how images become arrays, with everything decided.
     """
 
     preprocessing: Preprocessing
@@ -53,22 +53,22 @@ class ImageProcessor:
             )
 
     def __call__(self, images: Images) -> Tensor:  # -> (batch, C, H, W)
-        """Images, or label maps, as uint8; labels of more than 256 classes, or of -1, as 16 bits. One is a batch of 1.
+        """Images or label maps as uint8; labels of more than 256 classes, or -1, as 16 bits. One image is a batch of 1.
 
         Arguments:
             images: PIL images, paths, arrays or tensors, one or a list of any of them. Arrays are (height, width) or
-                (height, width, channels), tensors (channels, height, width); both may have a first axis of a batch.
-                They hold uint8, or floats in [0, 1]; those of label maps integers, (height, width).
+                (height, width, channels), tensors (channels, height, width); both may have a batch axis in front.
+                They contain uint8, or floats in [0, 1]; label maps contain integers, (height, width).
         """
         apart = list(enumerate(_apart(images, self.preprocessing.labels)))
         if not apart:
-            raise ValueError(f"there are no {self._noun}s: give at least one")
+            raise ValueError(f"there are no {self._noun}s: pass at least one")
         pixels = [self._pixels(apart[0])] if len(apart) == 1 else list(in_order(self._pixels, apart))
         return torch.from_numpy(np.stack(pixels))
 
     @property
     def _noun(self) -> str:
-        return "label map" if self.preprocessing.labels else "picture"
+        return "label map" if self.preprocessing.labels else "image"
 
     def _pixels(self, item: tuple[int, Any]) -> Stored:  # -> (C, H, W)
         index, given = item
@@ -79,12 +79,12 @@ class ImageProcessor:
         except (FileNotFoundError, TypeError):
             raise
         except Exception as broken:
-            # Damaged files make Pillow raise nearly anything.
+            # Damaged files can make Pillow raise almost any exception.
             raise UnreadablePictureError(Skipped(name, str(broken) or type(broken).__name__)) from broken
 
 
 def _apart(images: Any, labels: bool) -> Iterator[Any]:
-    """Each image by itself."""
+    """Yield each image separately."""
     if isinstance(images, Image.Image | str | Path):
         yield images
     elif isinstance(images, np.ndarray | Tensor):
@@ -97,7 +97,7 @@ def _apart(images: Any, labels: bool) -> Iterator[Any]:
 
 
 def _opened(given: Any, name: str, labels: bool) -> Any:
-    """A context that gives the image, and closes what was opened for it."""
+    """A context manager that gives the image, and closes it if it was opened here."""
     if isinstance(given, str | Path):
         path = Path(given).expanduser()
         if not path.exists():
@@ -114,7 +114,7 @@ def _opened(given: Any, name: str, labels: bool) -> Any:
 
 
 class _Borrowed:
-    """Somebody's image, which stays open."""
+    """A context manager for the caller's image, which stays open."""
 
     def __init__(self, image: Image.Image) -> None:
         self._image = image
@@ -133,7 +133,7 @@ def _from_numbers(given: NDArray[Any] | Tensor, name: str, labels: bool) -> Imag
         return Image.fromarray(np.ascontiguousarray(array), "RGBA")
     if array.ndim != 2 and (labels or array.ndim != 3 or not {array.shape[0], array.shape[2]} & {3}):
         wanted = "(height, width)" if labels else _LAYOUTS
-        raise ValueError(f"it has the shape {tuple(given.shape)}, and must be {wanted}")
+        raise ValueError(f"it has the shape {tuple(given.shape)}, but must be {wanted}")
     layout = Layout("it", (1, *array.shape), array.dtype, labels, one=True)
     layout.check_range([array])
     return Image.fromarray(layout.picture(array))

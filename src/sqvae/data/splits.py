@@ -1,4 +1,4 @@
-"""Which pictures to train on, to validate on and to test on, where the source does not say or says it in part."""
+"""Division of images into training, validation and test sets, if the source does not define all of them."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -14,12 +14,12 @@ Rows = NDArray[np.int64]
 
 _LARGE = 20_000
 _LAST = 10_000
-"""Of more than this many pictures to train on, the last so many are for validation, as is usual for MNIST."""
+"""If there are more training images than the first number, the last 10,000 are for validation, as usual for MNIST."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """Rows of the decoded pictures, by what they are for."""
+    """Rows of the decoded images, by set."""
 
     train: Rows
     validation: Rows
@@ -30,15 +30,15 @@ class Split:
 def split(parts: Mapping[Part, Rows], names: Sequence[str], *, seed: int, validation_is_last: bool) -> Split:
     """Divide rows, each with a name, into three sets.
 
-    Rows are drawn by a hash of the seed and of their names. So the same pictures give the same sets on any machine,
-    and a picture that is added later leaves nearly all others in the set where they were.
+    Rows are drawn by a hash of the seed and of their names. So the same images give the same sets on any machine. If an
+    image is added later, nearly all others stay in their sets.
     """
     parts = {part: rows for part, rows in parts.items() if len(rows)}
     everything = np.concatenate([np.empty(0, np.int64), *parts.values()])
     if len(everything) < 3:
         note = (
-            f"only {counted(len(everything), 'picture')}, so the same are for training, validation and test: "
-            "numbers on them say nothing about new pictures"
+            f"only {counted(len(everything), 'image')}, so training, validation and test sets are the same: "
+            "metrics on them say nothing about new images"
         )
         return Split(everything, everything, everything, (note,))
     if "all" in parts:
@@ -52,12 +52,12 @@ def split(parts: Mapping[Part, Rows], names: Sequence[str], *, seed: int, valida
             drawn[part] = parts[part]
         elif len(train) == 1:
             drawn[part] = train
-            notes.append(f"there are no {part} pictures, and only 1 to train on: it is used for both")
+            notes.append(f"there are no {part} images, and only 1 training image: it is used for both")
         else:
             last = part == "validation" and validation_is_last
             train, drawn[part] = _last(train) if last else _draw(train, _tenth(train), names, seed)
             how = f"the last {len(drawn[part]):,}" if last else f"{len(drawn[part]):,}, drawn by split seed {seed},"
-            notes.append(f"there are no {part} pictures: {how} of those to train on are set aside")
+            notes.append(f"there are no {part} images: {how} of the training images are set aside")
     return Split(train, drawn["validation"], drawn["test"], tuple(notes))
 
 
@@ -66,8 +66,8 @@ def _divide(rows: Rows, names: Sequence[str], seed: int) -> Split:
     rest, test = _draw(rows, held_out, names, seed)
     train, validation = _draw(rest, held_out, names, seed)
     note = (
-        f"{counted(len(rows), 'picture')}, drawn by split seed {seed}: {len(train):,} to train on, "
-        f"{len(validation):,} to validate on, {len(test):,} to test on"
+        f"{counted(len(rows), 'image')}, divided by split seed {seed}: {len(train):,} for training, "
+        f"{len(validation):,} for validation, {len(test):,} for testing"
     )
     return Split(train, validation, test, (note,))
 
@@ -82,12 +82,12 @@ def _last(rows: Rows) -> tuple[Rows, Rows]:
 
 
 def _draw(rows: Rows, number: int, names: Sequence[str], seed: int) -> tuple[Rows, Rows]:
-    """The rest and the drawn, both in order."""
+    """The remaining and the drawn rows, both in order."""
     lots = [lot(seed, names[row]) for row in rows]
     order = sorted(range(len(rows)), key=lots.__getitem__)
     return rows[sorted(order[number:])], rows[sorted(order[:number])]
 
 
 def lot(seed: int, name: str) -> bytes:
-    """What a name draws: of those with a seed, the lowest are taken. The same on every machine."""
+    """A pseudo-random sort key of a name: the lowest keys are drawn. It is the same on every machine."""
     return hashlib.sha256(f"{seed}/{name}".encode("utf-8", "surrogateescape")).digest()

@@ -1,4 +1,4 @@
-"""Pictures to encode: read once, in order, a few ahead, and not kept."""
+"""Streaming of images to encode: they are read once, in order, a few ahead, and not stored."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -24,20 +24,20 @@ def stream(
     on_skip: Callable[[Skipped], None],
     on_note: Callable[[str], None] = lambda note: None,
 ) -> Iterator[tuple[list[str], Tensor]]:  # -> names, (B, C, H, W)
-    """All pictures of the inputs, in order, in batches with their names; the last batch may be smaller.
+    """Yield all images of the inputs, in order, in batches with their names; the last batch may be smaller.
 
-    They are uint8, and uint16 for label maps of more than 256 classes.
+    They are uint8, or uint16 for label maps of more than 256 classes.
 
-    A picture's name is its path from the folder that all inputs have in common, so that no two have the same; from the
-    input itself if there is one. The sets of an input that has sets follow each other: train, validation, test, others.
+    An image's name is its path relative to the common folder of all inputs, so names are unique; with a single input it
+    is relative to the input. The sets of an input follow each other: train, validation, test, others.
 
     Arguments:
-        inputs: whatever :func:`sqvae.data.load` takes, and single pictures.
-        preprocessing: with nothing left to decide.
-        batch: the number of pictures in a batch.
-        strict: raise for the first picture that can't be read.
-        on_skip: called with each picture that can't be read, if not strict.
-        on_note: called with a sentence about files that are passed over, such as those that are no pictures.
+        inputs: anything that :func:`sqvae.data.load` takes, and single images.
+        preprocessing: how images become arrays, with everything decided.
+        batch: the number of images in a batch.
+        strict: raise an error for the first image that can't be read.
+        on_skip: called with each image that can't be read, if not strict.
+        on_note: called with a sentence about files that are ignored, such as those that are not images.
     """
     if batch < 1:
         raise ValueError(f"batch must be at least 1, got {batch}")
@@ -46,9 +46,9 @@ def stream(
 
 
 def count(inputs: Sequence[str | Path], *, labels: bool = False) -> int:
-    """How many pictures, or label maps, :func:`stream` will try to read.
+    """The number of images, or label maps, that :func:`stream` will try to read.
 
-    Looks at names and headers only, where a format has them.
+    It looks at names and headers only, if the format has them.
     """
     total = 0
     for source in inputs:
@@ -87,7 +87,7 @@ def _outcomes(
             for note in found.notes:
                 on_note(note)
             for _, collection in found.in_order():
-                # Closed at once if the caller stops early, before the archive that its threads read is.
+                # If the caller stops early, closed immediately: before the archive that its threads read from.
                 with closing(decode_all(collection, preprocessing)) as outcomes:
                     for outcome in outcomes:
                         yield outcome.renamed(prefix + outcome.name)

@@ -1,4 +1,4 @@
-"""The same function over many items, in a few threads, with the results in order."""
+"""A parallel map with a few threads, which returns results in order."""
 
 import os
 from collections import deque
@@ -10,15 +10,15 @@ from typing import TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Pillow and hashlib leave the interpreter's lock while they work, so threads suffice; beyond this many, disks don't.
+# Pillow and hashlib release the interpreter's lock, so threads suffice; more threads than this overload disks.
 _WORKERS = min(os.cpu_count() or 1, 8)
 
-# Small enough to begin soon, large enough that handing work to a thread costs little against small pictures.
+# Small enough to start quickly, large enough that passing work to a thread costs little even for small images.
 _CHUNK = 16
 
 
 def in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
-    """Map with threads. Items are taken, and results kept, only a little ahead of where the caller is."""
+    """Map a function over items with threads. Only a few items are read and results stored ahead of the caller."""
     remaining = iter(items)
 
     def work(chunk: list[Item]) -> list[Result]:

@@ -1,4 +1,4 @@
-"""What is true without any network: samples, entropies, normalisers."""
+"""Probability distributions, independent of any network: samples, entropies, normalisers."""
 
 from sqvae.distributions import von_mises_fisher
 from sqvae.distributions.assignment import Assignment, assign

@@ -1,14 +1,15 @@
 r"""Stochastic assignment of positions to codes: the inner loop of every stochastic quantizer.
 
-Every quantizer of the family has bilinear logits, :math:`l_{ik} = q_i^\top k_k`, and from them needs four things at
-once: a relaxed sample :math:`y_i = \mathrm{softmax}((l_i + g_i) / \tau)` with Gumbel noise g, its image
-:math:`\sum_k y_{ik} b_k`, the entropy of :math:`P_i = \mathrm{softmax}(l_i)`, and how much each code is used. Written
-one after the other these are a dozen passes over a tensor of positions x codes; here they are done block by block,
-while a block is in the cache, and no more than one block exists at a time unless keeping two tensors for the backward
-pass is cheap. A large codebook is recomputed block by block on the way back, with the same noise from the same seed.
-Where several processes share a batch, each meets the noise of its own rows of it.
+Every quantizer of the family has bilinear logits, :math:`l_{ik} = q_i^\top k_k`, and needs four results from them: a
+relaxed sample :math:`y_i = \mathrm{softmax}((l_i + g_i) / \tau)` with Gumbel noise g, the quantized vector
+:math:`\sum_k y_{ik} b_k`, the entropy of :math:`P_i = \mathrm{softmax}(l_i)`, and the usage of each code. Computed one
+after the other, these take a dozen passes over a tensor of positions x codes. Here they are computed block by block,
+while a block is in the cache, and only one block exists at a time unless keeping two tensors for the backward pass is
+cheap. For a large codebook, the backward pass recomputes each block with the same noise from the same seed. If several
+processes share a batch, each uses the noise of its own rows.
 
-To the compiler the whole is one opaque operator, so that `torch.compile` finds no graph break and draws no other noise.
+For the compiler the whole computation is one opaque operator, so `torch.compile` finds no graph break and draws the
+same noise.
 """
 
 from collections.abc import Iterator
@@ -23,27 +24,27 @@ from sqvae.distributions.precision import full_float32_products
 from sqvae.distributions.processes import processes
 
 KEPT_LOGITS = 2**25
-"""Up to so many logits (two tensors of 128 MiB in float32) a step keeps what its backward pass needs; beyond, it
-recomputes."""
+"""Up to this number of logits (two tensors of 128 MiB in float32), the forward pass keeps what the backward pass needs;
+beyond it, the backward pass recomputes it."""
 
 
 class Assignment(NamedTuple):
-    """What one pass over the codes gives."""
+    """The results of one pass over the codes."""
 
     values: Tensor
-    """(N, d): the relaxed or hard sample's image in the codebook."""
+    """(N, d): the quantized vectors, from relaxed or hard samples."""
     entropy: Tensor
-    """(N,): of the assignment probabilities, in nats."""
+    """(N,): the entropy of the assignment probabilities, in nats."""
     codes: Tensor
-    """(N,): the sampled code of each position, or the likeliest."""
+    """(N,): the sampled code of each position, or the most probable one."""
     usage: Tensor
     """(K,): the sum over positions of weight times assignment probability. Without gradient."""
     drawn: Tensor
-    """(K,): the sum over positions of weight times relaxed sample, or times drawn code, with the gradient of the
-    former."""
+    """(K,): the sum over positions of weight times relaxed sample, or of weight times one-hot code. In both cases its
+    gradient is that of the relaxed sample."""
     spread: Tensor
-    r"""(N,): the variance of the logits under those probabilities, which is how fast the entropy falls with their
-    scale: :math:`-\partial H / \partial \log a` for logits :math:`a\, l`. Without gradient."""
+    r"""(N,): the variance of the logits under the assignment probabilities. It is the rate at which the entropy falls
+    with the scale of the logits: :math:`-\partial H / \partial \log a` for logits :math:`a\, l`. Without gradient."""
 
 
 def assign(
@@ -60,11 +61,11 @@ def assign(
 
     Arguments:
         queries, keys: the factors of the logits, :math:`l = Q K^\top`.
-        values: the codebook that the assignment is applied to.
+        values: the codebook vectors.
         temperature: :math:`\tau` of the relaxation.
-        weights: what each position counts in the usage and in what is drawn; 1 by default.
-        noisy: draw from the distribution; otherwise take its mode.
-        hard: give the drawn code itself; its gradient is that of the relaxed sample (straight-through).
+        weights: the weight of each position in `usage` and `drawn`; 1 by default.
+        noisy: sample from the distribution; otherwise take its mode.
+        hard: return the vector of the sampled code; its gradient is that of the relaxed sample (straight-through).
     """
     weights = queries.new_ones(queries.shape[0]) if weights is None else weights
     needs_gradient = torch.is_grad_enabled() and (queries.requires_grad or keys.requires_grad or values.requires_grad)
@@ -75,19 +76,19 @@ def assign(
 
 
 class _Block(NamedTuple):
-    """One block of positions. Its tensors live until the next block."""
+    """One block of positions. Its tensors are valid until the next block."""
 
     rows: slice
     relaxed: Tensor
-    """(rows, K): the relaxed sample, if one was asked for."""
+    """(rows, K): the relaxed sample, if requested."""
     slope: Tensor
-    """(rows, K): minus the derivative of the entropy by the logits, if it was asked for."""
+    """(rows, K): minus the derivative of the entropy with respect to the logits, if requested."""
     scratch: Tensor
-    """(rows, K): free to be written to."""
+    """(rows, K): free to be overwritten."""
 
 
 class _Report(NamedTuple):
-    """What the blocks write down as they pass, besides what they yield."""
+    """Tensors that the statistics of all blocks are written to."""
 
     entropy: Tensor  # (N,)
     codes: Tensor  # (N,)
@@ -108,17 +109,17 @@ def _blocks(
     slope: Tensor | None,
     report: _Report | None = None,
 ) -> Iterator[_Block]:
-    r"""Relaxed samples and the slopes of the entropy, block by block.
+    r"""Yield relaxed samples and the slopes of the entropy, block by block.
 
-    A block is large enough for efficient matrix products, and everything else is done a few rows at a time, while they
-    are in the cache. With the logits l relative to the largest, :math:`P = \mathrm{softmax}(l)` and
+    A block is large enough for efficient matrix products. Everything else is done a few rows at a time, while they are
+    in the cache. With the logits l relative to the largest, :math:`P = \mathrm{softmax}(l)` and
     :math:`m = \sum_k P_k l_k`,
 
     .. math:: H = -\log \max_k P_k - m, \qquad -\frac{\partial H}{\partial l_k} = P_k (l_k - m)
 
     Arguments:
-        soft, slope: where to keep the two: (N, K), or empty for one block to be used over again, or None to go without.
-        report: where to write the statistics.
+        soft, slope: tensors to keep the two results in: (N, K), or empty to reuse one block, or None to skip them.
+        report: tensors to write the statistics to.
     """
     count, codes = len(queries), len(keys)
     rank, number = processes()
@@ -155,7 +156,7 @@ def _blocks(
 
 
 def _cut(size: int, few: int, offset: int) -> Iterator[slice]:
-    """Slices of 0 ... size that end where a block of noise does: where, with the offset, a multiple of `few` is."""
+    """Slices of 0 ... size that end where a block of noise ends: where offset + stop is a multiple of `few`."""
     start = 0
     while start < size:
         stop = min(size, start + few - (offset + start) % few)
@@ -172,12 +173,13 @@ def _pass_over(
     rows: slice,
     offset: int,
 ) -> None:
-    """Turn the logits of a few rows into scores: noise added, and 0 for the largest, so that no temperature can make
-    them overflow. On the way, write down what the noise would cover.
+    """Turn the logits of a few rows into scores, in place, and record the statistics that the noise would hide.
+
+    Noise is added, and the largest score of each row is 0, so that they can't overflow at any temperature.
 
     Arguments:
-        rows: which of this process's rows they are.
-        offset: where those begin in the whole batch.
+        rows: the positions of these rows among this process's rows.
+        offset: the position of this process's first row in the whole batch.
     """
     logits.sub_(logits.amax(-1, keepdim=True))
     torch.softmax(logits, -1, out=probabilities)
@@ -193,15 +195,16 @@ def _pass_over(
         logits.sub_(noise.rows(offset + rows.start, offset + rows.stop))
         logits.sub_(logits.amax(-1, keepdim=True))
     if report is not None:
-        # The index of the largest, in vectorised passes: on a CPU this takes a third of argmax's time.
+        # The index of the largest score, in vectorised passes. On a CPU this takes a third of the time of argmax.
         report.codes[rows] = torch.eq(logits, 0, out=probabilities).mul_(report.indices).amax(-1)
 
 
 def _rows_per_block(codes: int, device: torch.device) -> tuple[int, int]:
-    """How many rows for matrix products, and for the passes in between.
+    """Number of rows in a block for matrix products, and in a block for the other passes.
 
-    On a CPU the latter should stay in the second-level cache, while the former need a few dozen rows to be efficient; a
-    whole number of the latter, so that no block of noise is cut. An accelerator wants few launches instead.
+    On a CPU the latter should fit into the second-level cache, while matrix products need a few dozen rows to be
+    efficient. The former is a multiple of the latter, so that no block of noise is split. An accelerator prefers few
+    kernel launches.
     """
     if device.type != "cpu":
         return (max(1, 2**23 // codes),) * 2
@@ -260,7 +263,7 @@ def _assign_backward(
     )
     scaled_grad, targets = grad_image / temperature, values
     if len(grad_drawn):
-        # What a code is drawn is one dimension more of its image: the same product has both.
+        # The gradient of `drawn` is treated as one more dimension of the values, so one product gives both.
         scaled_grad = torch.cat((scaled_grad, (weights / temperature).unsqueeze(-1)), 1)
         targets = torch.cat((values, grad_drawn.unsqueeze(-1)), 1)
     if len(soft):
@@ -289,7 +292,7 @@ def _assign_backward(
 
 
 def _kept_blocks(soft: Tensor, slope: Tensor) -> Iterator[_Block]:
-    """What the forward pass kept, in blocks like its own."""
+    """The tensors that the forward pass kept, in blocks of the same size as its own."""
     count, codes = soft.shape
     rows, _ = _rows_per_block(codes, soft.device)
     scratch = soft.new_empty(min(rows, count), codes)
@@ -324,7 +327,7 @@ def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, 
     queries, keys, values, weights, temperature, ctx.noisy, ctx.hard, _ = inputs
     _, _, codes, usage, _, spread, soft, slope, seed = output
     ctx.mark_non_differentiable(codes, usage, spread, soft, slope, seed)
-    ctx.set_materialize_grads(False)  # else zeros of (N, K) are filled for the kept tensors
+    ctx.set_materialize_grads(False)  # otherwise zeros of (N, K) are filled in for the kept tensors
     ctx.save_for_backward(queries, keys, values, weights, temperature, codes, soft, slope, seed)
 
 
@@ -342,7 +345,7 @@ def _differentiate(
         grad_image = queries.new_zeros(queries.shape[0], values.shape[1])
     if grad_entropy is None:
         grad_entropy = queries.new_zeros(queries.shape[0])
-    if grad_drawn is None:  # nobody asked for it, as most don't
+    if grad_drawn is None:  # the usual case: `drawn` is not part of the loss
         grad_drawn = queries.new_empty(0)
     gradients = _backward_operator(grad_image, grad_entropy, grad_drawn, *ctx.saved_tensors, ctx.noisy, ctx.hard)
     return (*gradients, None, None, None, None, None)

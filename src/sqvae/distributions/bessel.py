@@ -1,7 +1,7 @@
 r"""The modified Bessel function of the first kind, in the log domain, for every real order >= 0.
 
-Only :math:`I_\nu(x) / x^\nu` is ever formed: it is smooth and positive from :math:`x = 0` on, so nothing over- or
-underflows and nothing cancels. Two facts suffice:
+Only :math:`I_\nu(x) / x^\nu` is computed. It is smooth and positive from :math:`x = 0` on, so nothing overflows,
+underflows or cancels. Two facts suffice:
 
 - Debye's expansion, uniform in x, is accurate to the last digits once the order :math:`\mu` is not small. With
   :math:`h = \sqrt{1 + (x/\mu)^2}` and :math:`p = 1/h`,
@@ -21,8 +21,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-_ORDER = 16  # from this order on, Debye's expansion with ...
-_TERMS = 10  # ... so many terms is good to 1e-13
+_ORDER = 16  # from this order on, Debye's expansion with this number of terms ...
+_TERMS = 10  # ... is accurate to 1e-13
 Polynomial = Mapping[int, Fraction]
 
 
@@ -54,7 +54,7 @@ def _debye(order: float, x: Tensor) -> tuple[Tensor, Tensor]:
 
 @lru_cache
 def _debye_sums(order: float) -> tuple[list[float], list[float]]:
-    r"""The coefficients, by power of p, of :math:`U = \sum_k u_k(p) \mu^{-k}` and of V, its like for the derivative."""
+    r"""The coefficients, by power of p, of :math:`U = \sum_k u_k(p) \mu^{-k}` and of V, the same for the derivative."""
     us, vs = _debye_polynomials(_TERMS)
     sums = ([0.0] * (3 * _TERMS + 1), [0.0] * (3 * _TERMS + 1))
     for total, polynomials in zip(sums, (us, vs), strict=True):
@@ -66,7 +66,7 @@ def _debye_sums(order: float) -> tuple[list[float], list[float]]:
 
 @lru_cache
 def _debye_polynomials(terms: int) -> tuple[list[Polynomial], list[Polynomial]]:
-    r"""Debye's polynomials (DLMF 10.41.9), exactly.
+    r"""Debye's polynomials (DLMF 10.41.9), as exact fractions.
 
     .. math::
         u_{k+1}(p) &= \tfrac12 p^2 (1 - p^2) u_k'(p) + \tfrac18 \int_0^p (1 - 5 t^2) u_k(t)\, dt \\

@@ -9,7 +9,7 @@ def entropy(probabilities: Tensor) -> Tensor:  # (..., K) -> (...)
 
     .. math:: H(P) = -\sum_k P_k \log P_k
 
-    Impossible outcomes add nothing, and their gradient is zero rather than infinite.
+    Outcomes with probability 0 contribute nothing, and their gradient is zero instead of infinite.
     """
     possible = probabilities > 0
     log_probabilities = torch.where(possible, probabilities, 1).log()
@@ -17,12 +17,12 @@ def entropy(probabilities: Tensor) -> Tensor:  # (..., K) -> (...)
 
 
 def perplexity(counts: Tensor) -> Tensor:  # (..., K) -> (...)
-    r"""The number of equally used codes that would have the same entropy.
+    r"""The effective number of codes: the number of equally used codes with the same entropy.
 
     .. math:: \exp H(c / \textstyle\sum_k c_k), \qquad 1 \le \cdot \le K
 
     Arguments:
-        counts: how often each code was used, or its total probability. All zeros give 1: nothing was seen.
+        counts: how often each code was used, or its total probability. If all are 0, the perplexity is 1.
     """
     total = counts.sum(-1, keepdim=True)
     return entropy(counts / total.clamp_min(torch.finfo(torch.float32).tiny)).exp()

@@ -12,8 +12,8 @@ def gumbel_softmax(
 
     .. math:: y = \mathrm{softmax}((l + g) / \tau), \qquad g_k \sim \mathrm{Gumbel}(0, 1)
 
-    Its largest entry is an exact sample of :math:`\mathrm{softmax}(l)` at every temperature. With ``hard`` the value is
-    that one-hot sample while the gradient remains the relaxed one's (straight-through).
+    The largest entry is an exact sample of :math:`\mathrm{softmax}(l)` at every temperature. With ``hard`` the value is
+    the one-hot sample and the gradient is that of the relaxed one (straight-through).
     """
     soft = ((logits + gumbel_like(logits)) / temperature).softmax(-1)
     if not hard:
@@ -22,11 +22,11 @@ def gumbel_softmax(
 
 
 def sample_categorical(logits: Tensor) -> Tensor:  # (..., K) -> (...)
-    """Exact samples, by the Gumbel-max trick: no normalisation, any number of leading axes."""
+    """Exact samples, by the Gumbel-max trick. The logits need not be normalised."""
     return (logits + gumbel_like(logits)).argmax(-1)
 
 
 def gumbel_like(logits: Tensor) -> Tensor:
-    """Standard Gumbel noise of the same shape, type and device; finite always."""
+    """Standard Gumbel noise of the same shape, type and device as the logits. It is always finite."""
     uniform = torch.rand_like(logits).clamp_min(torch.finfo(logits.dtype).tiny)
     return -uniform.log().neg().clamp_min(torch.finfo(logits.dtype).tiny).log()

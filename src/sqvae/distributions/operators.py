@@ -1,4 +1,4 @@
-"""Functions that the compiler takes as they are, instead of looking inside."""
+"""Functions that the compiler treats as opaque operators."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,12 +9,13 @@ import torch
 def define_operator(
     name: str, signature: str, run: Callable[..., Any], allocate: Callable[..., Any], *, random: bool = False
 ) -> Callable[..., Any]:
-    """Make a function an operator of torch, ``sqvae::name``, so that tracing finds neither loops nor caches in it.
+    """Register a function as a torch operator, ``sqvae::name``, so that tracing does not look inside it.
 
     Arguments:
-        signature: in torch's notation, without the name.
-        run: what it does, on every device.
-        allocate: the same arguments to outputs of the right shape, type and device, whatever they hold.
+        name: the operator's name.
+        signature: its signature in torch's notation, without the name.
+        run: the implementation, for every device.
+        allocate: takes the same arguments and returns outputs of the right shape, type and device, with any values.
         random: it draws from torch's generator, so two equal calls must not be merged into one.
     """
     tags = (torch.Tag.pt2_compliant_tag, *([torch.Tag.nondeterministic_seeded] if random else []))

@@ -1,4 +1,4 @@
-"""Floating-point precision where digits cancel."""
+"""Floating-point precision, for computations in which digits cancel."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,13 +9,13 @@ _without_float64 = False
 
 
 def widest_float(device: torch.device) -> torch.dtype:
-    """float64 wherever the device has it (Apple's GPUs do not), else float32."""
+    """float64 if the device supports it (Apple's GPUs do not), otherwise float32."""
     return torch.float32 if device.type == "mps" or _without_float64 else torch.float64
 
 
 @contextmanager
 def without_float64() -> Iterator[None]:
-    """While a graph is traced that is to run anywhere: float32 is the widest."""
+    """Use float32 at most during the block, to trace a graph that runs on any device."""
     global _without_float64
     before, _without_float64 = _without_float64, True
     try:
@@ -26,7 +26,7 @@ def without_float64() -> Iterator[None]:
 
 @contextmanager
 def full_float32_products() -> Iterator[None]:
-    """Matrix products of float32 in float32, even where the user lets accelerators round their inputs (TF32)."""
+    """Compute float32 matrix products in full precision during the block, even if TF32 is enabled."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:

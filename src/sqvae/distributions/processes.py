@@ -1,13 +1,13 @@
-r"""One batch over several processes: the one place that talks to `torch.distributed`.
+r"""One batch over several processes: the only module that calls `torch.distributed`.
 
-Data-parallel training with W processes equals training in one process with the whole batch, as far as rounding goes, if
+Data-parallel training with W processes equals training in one process with the whole batch, up to rounding, if
 
 - process r holds the r-th contiguous slice of the batch, and all slices are equally large;
-- all processes have the same seed, so that each can find its own part of one stream of noise;
+- all processes have the same seed, so that each can compute its own part of one stream of noise;
 - gradients are averaged over processes, as `torch.nn.parallel.DistributedDataParallel` does.
 
-A loss that is a mean over samples needs no more than that. What depends on the batch in another way takes its sums from
-here. Where there is one process, nothing here costs or changes anything.
+A loss that is a mean over samples needs nothing else. Anything that depends on the batch in another way uses the sums
+of this module. With one process, these functions cost nothing and change nothing.
 """
 
 from collections.abc import Callable
@@ -20,21 +20,21 @@ from sqvae.distributions.operators import define_operator
 
 
 def processes() -> tuple[int, int]:
-    """This process's rank, and the number of processes: (0, 1) unless a process group was initialised."""
+    """The rank of this process and the number of processes: (0, 1) unless a process group was initialised."""
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
     return 0, 1
 
 
 def sum_over_processes(values: Tensor) -> Tensor:
-    r"""The sum over all processes, in each of them; every process must call it. Differentiable.
+    r"""The sum over all processes, returned in each of them. Differentiable. Every process must call it.
 
     With :math:`S = \sum_r s_r` and a loss :math:`L_q(S, \dots)` in each process q, the backward pass sums gradients
-    over processes, and so gives process r the derivative of all losses by its own summand,
+    over processes, and so gives process r the derivative of all losses with respect to its own summand,
 
     .. math:: \sum_q \frac{\partial L_q}{\partial S} = \frac{\partial}{\partial s_r} \sum_q L_q.
 
-    Each process carries it on to the parameters. The average of that over processes is
+    Each process propagates it to the parameters. The average of that over processes is
     :math:`\frac1W \sum_r \frac{\partial \sum_q L_q}{\partial s_r} \frac{\partial s_r}{\partial \theta}`: exactly the
     gradient of the global loss :math:`\frac1W \sum_q L_q`.
     """
@@ -46,13 +46,13 @@ def sum_over_processes(values: Tensor) -> Tensor:
 
 
 def mean_over_processes(values: Tensor) -> Tensor:
-    """The mean over all processes, in each of them. Differentiable, likewise."""
+    """The mean over all processes, returned in each of them. Differentiable. Every process must call it."""
     _, number = processes()
     return values if number == 1 else sum_over_processes(values) / number
 
 
 def stack_over_processes(values: Tensor) -> Tensor:  # (...) -> (number, ...)
-    """Every process's values, in each of them. Differentiable, likewise; the shape must be the same in all."""
+    """The values of all processes, stacked, in each of them. Differentiable. All shapes must be equal."""
     rank, number = processes()
     own = values.unsqueeze(0)
     if number == 1:
@@ -62,7 +62,7 @@ def stack_over_processes(values: Tensor) -> Tensor:  # (...) -> (number, ...)
 
 
 def same_on_all_processes(values: Tensor) -> Tensor:
-    """The first process's values, in every process."""
+    """The values of the first process, returned in every process."""
     rank, _ = processes()
     return sum_over_processes(values if rank == 0 else torch.zeros_like(values))
 
@@ -70,11 +70,11 @@ def same_on_all_processes(values: Tensor) -> Tensor:
 def own_rows(draw: Callable[[int], Tensor], rows: int) -> Tensor:
     """This process's part of a random draw for the whole batch.
 
-    Every process draws all of it and keeps its slice, so that their generators stay in step.
+    Every process draws all rows and keeps its own slice, so that the generators stay in step.
 
     Arguments:
-        draw: makes so many rows, (rows, ...).
-        rows: how many of them are this process's.
+        draw: takes a number of rows and returns random values, (rows, ...).
+        rows: the number of rows of this process.
     """
     rank, number = processes()
     return draw(rows) if number == 1 else draw(number * rows)[rank * rows : (rank + 1) * rows]

@@ -1,4 +1,4 @@
-r"""The von Mises-Fisher distribution: directions on the unit sphere around a mean direction.
+r"""The von Mises-Fisher distribution of directions on the unit sphere.
 
 .. math:: \mathrm{vMF}(v; m, \kappa) = C_F(\kappa) \exp(\kappa\, m^\top v), \qquad v, m \in \mathcal S^{F-1}
 """
@@ -18,20 +18,20 @@ from sqvae.distributions.processes import own_normal_like, own_rows, processes
 
 _NEWTON_STEPS = 2
 _QUADRATURE_NODES = 128
-_LARGEST_CONCENTRATION = 1e15  # to float64, a draw beyond it is its mean
+_LARGEST_CONCENTRATION = 1e15  # beyond it, a sample equals the mean in float64
 
 
 def log_normalizer(concentration: Tensor, dim: int) -> Tensor:  # (...) -> (...)
-    r"""The log of the normalising constant, for every concentration >= 0; twice differentiable.
+    r"""The log of the normalising constant, for every concentration >= 0. Twice differentiable.
 
     .. math:: \log C_F(\kappa) = (F/2 - 1) \log \kappa - \log I_{F/2-1}(\kappa) - (F/2) \log 2\pi
 
-    Its derivative is minus the mean resultant length. (The appendix prints the integral of the exponential as
-    :math:`C_F`; the constant is that integral's reciprocal, and so is the formula above.)
+    Its derivative is minus the mean resultant length. (The appendix of the paper prints the integral of the exponential
+    as :math:`C_F`; the constant is the reciprocal of that integral, as in the formula above.)
 
     Arguments:
-        concentration: :math:`\kappa`; computed in float64 inside, whatever its type, where the device can.
-        dim: :math:`F \ge 2`, the dimension of the space that the sphere lies in.
+        concentration: :math:`\kappa`; the computation is in float64 for any input type, if the device supports it.
+        dim: :math:`F \ge 2`, the dimension of the space that contains the sphere.
     """
     log_constant, _ = _constants(concentration, dim)
     return log_constant
@@ -45,16 +45,16 @@ def mean_resultant_length(concentration: Tensor, dim: int) -> Tensor:  # (...) -
 
 @torch.no_grad()
 def likeliest_concentration(shortfall: Tensor, dim: int) -> Tensor:  # (...) -> (...)
-    r"""The concentration of highest likelihood for directions with a mean cosine of :math:`R` to their centre.
+    r"""The maximum-likelihood concentration for directions with a mean cosine of :math:`R` to their centre.
 
     .. math:: A_F(\kappa) = R, \qquad \kappa \approx \frac{R (F - R^2)}{1 - R^2}
 
-    The approximation (Banerjee et al., 2005) is off by a few percent; two of Newton's steps leave a few millionths at
-    most. Without gradient.
+    The approximation (Banerjee et al., 2005) has an error of a few percent; two Newton steps reduce it to a few
+    millionths at most. Without gradient.
 
     Arguments:
-        shortfall: :math:`1 - R`, which keeps its digits where directions lie close; from 1 on the answer is 0.
-        dim: :math:`F \ge 2`.
+        shortfall: :math:`1 - R`, which keeps its digits for directions close together. From 1 on, the result is 0.
+        dim: :math:`F \ge 2`, the dimension of the space that contains the sphere.
     """
     tiny = torch.finfo(shortfall.dtype).tiny
     length = (1 - shortfall).clamp_min(0)
@@ -62,25 +62,25 @@ def likeliest_concentration(shortfall: Tensor, dim: int) -> Tensor:  # (...) -> 
     for _ in range(_NEWTON_STEPS):
         _, found = _constants(concentration, dim)
         slope = _length_slope(concentration, found, dim)
-        # Far out the slope has no digits left; the approximation has all of them there.
+        # For large concentrations the slope has no correct digits left, but there the approximation is exact.
         step = torch.where(slope > 0, (found - length) / slope.clamp_min(tiny), 0)
         concentration = torch.where(step.abs() < concentration / 2, concentration - step, concentration)
     return concentration
 
 
 def log_density(value: Tensor, mean: Tensor, concentration: Tensor) -> Tensor:  # (..., F), (..., F), (...) -> (...)
-    """The log-density with respect to the sphere's surface, for unit vectors."""
+    """The log-density of unit vectors with respect to the surface of the sphere."""
     cosine = (value * mean).sum(-1)
     return log_normalizer(concentration, value.shape[-1]) + concentration * cosine
 
 
 def sample(mean: Tensor, concentration: Tensor) -> Tensor:  # (..., F), (...) -> (..., F)
-    r"""Draw directions; differentiable in mean and concentration.
+    r"""Sample directions; differentiable in the mean and the concentration.
 
-    A direction is its cosine with the mean and a uniform direction across it,
+    A direction consists of its cosine with the mean and a uniform direction orthogonal to the mean,
     :math:`v = w\, m + \sqrt{1 - w^2}\, t` with :math:`t \perp m`. The cosine is drawn by Wood's rejection scheme and
     differentiated implicitly, :math:`\partial w / \partial \kappa = -\partial_\kappa F(w; \kappa) / f(w; \kappa)`, so
-    that rejection leaves no trace in the gradient.
+    the gradient does not depend on the rejections.
 
     Several processes draw the parts of one batch (:func:`~sqvae.distributions.processes.own_rows`), provided that their
     concentrations are the same.
@@ -109,7 +109,7 @@ def _compute_constants(concentration: Tensor, dim: int) -> tuple[Tensor, Tensor]
 
 
 def _differentiate_constants(ctx: Any, grad_log_constant: Tensor, grad_length: Tensor) -> tuple[Tensor, None]:
-    r""":math:`(\log C_F)' = -A_F` and :math:`A_F' = 1 - A_F^2 - (F - 1) A_F / \kappa`."""
+    r"""The gradient, with :math:`(\log C_F)' = -A_F` and :math:`A_F' = 1 - A_F^2 - (F - 1) A_F / \kappa`."""
     concentration, length = ctx.saved_tensors
     return grad_length * _length_slope(concentration, length, ctx.dim) - grad_log_constant * length, None
 
@@ -120,21 +120,21 @@ def _length_slope(concentration: Tensor, length: Tensor, dim: int) -> Tensor:  #
 
 
 def _draw_cosine(concentration: Tensor, dim: int) -> Tensor:  # (...) -> (...)
-    r"""The cosine between a draw and the mean, with density proportional to :math:`e^{\kappa w} (1 - w^2)^{(F-3)/2}`.
+    r"""The cosine between a sample and the mean, with density proportional to :math:`e^{\kappa w} (1 - w^2)^{(F-3)/2}`.
 
-    Wood (1994): propose from a transformed Beta distribution, accept about two times in three or better.
+    Wood (1994): propose from a transformed Beta distribution; at least about two of three proposals are accepted.
     """
     check_finite(concentration, "concentration")
     own = concentration.flatten().clamp_max(_LARGEST_CONCENTRATION)
     _, number = processes()
-    # Rejection takes as many random numbers as it happens to need, so nobody's rows can be skipped.
+    # Rejection consumes an unknown number of random numbers, so the rows of other processes can't be skipped.
     return own_rows(lambda _: _propose_and_reject(own.repeat(number), dim), len(own)).view_as(concentration)
 
 
 def _propose_and_reject(kappa: Tensor, dim: int) -> Tensor:  # (N,) -> (N,)
     b = (dim - 1) / (2 * kappa + (4 * kappa**2 + (dim - 1) ** 2).sqrt())
     mode = (1 - b) / (1 + b)
-    # 1 - mode^2 = 4b / (1 + b)^2, written so because the mode approaches 1.
+    # 1 - mode^2 = 4b / (1 + b)^2, in this form because the mode approaches 1.
     peak = kappa * mode + (dim - 1) * (4 * b / (1 + b) ** 2).log()
     proposal = torch.distributions.Beta(kappa.new_tensor((dim - 1) / 2), kappa.new_tensor((dim - 1) / 2))
     cosine = torch.empty_like(kappa)
@@ -150,15 +150,15 @@ def _propose_and_reject(kappa: Tensor, dim: int) -> Tensor:  # (N,) -> (N,)
 
 
 def _cosine_slope(cosine: Tensor, concentration: Tensor, dim: int) -> Tensor:  # (...), (...) -> (...)
-    r"""The implicit derivative of the cosine by the concentration.
+    r"""The implicit derivative of the cosine with respect to the concentration.
 
-    With :math:`\partial_\kappa \log f(s) = s - A_F(\kappa)`, and the integral over the whole range being zero,
+    With :math:`\partial_\kappa \log f(s) = s - A_F(\kappa)`, whose integral over the whole range is zero,
 
     .. math:: \frac{\partial w}{\partial \kappa} = \int_w^1 (s - A_F) \frac{f(s)}{f(w)}\, ds
               = \int_{-1}^w (A_F - s) \frac{f(s)}{f(w)}\, ds,
 
     the first for :math:`w \ge 0`, the second otherwise. Substituting :math:`1 \mp s = (1 \mp w) y^2` removes the
-    singularity that two dimensions have at the end of the range; Gauss-Legendre does the rest.
+    singularity of the two-dimensional case at the end of the range. The integral is by Gauss-Legendre quadrature.
     """
     y, weights = (values.to(cosine) for values in _gauss_legendre(_QUADRATURE_NODES))
     side = torch.where(cosine >= 0, 1.0, -1.0).to(cosine).unsqueeze(-1)
@@ -176,7 +176,7 @@ def _cosine_slope(cosine: Tensor, concentration: Tensor, dim: int) -> Tensor:  #
 
 @lru_cache
 def _gauss_legendre(nodes: int) -> tuple[Tensor, Tensor]:
-    """Nodes and weights on [0, 1], by the eigenvalues of the Jacobi matrix (Golub and Welsch, 1969)."""
+    """Nodes and weights on [0, 1], from the eigenvalues of the Jacobi matrix (Golub and Welsch, 1969)."""
     k = torch.arange(1, nodes, dtype=torch.float64)
     off_diagonal = k / (4 * k**2 - 1).sqrt()
     values, vectors = torch.linalg.eigh(torch.diag(off_diagonal, 1) + torch.diag(off_diagonal, -1))

@@ -1,4 +1,4 @@
-"""Files: whatever this package writes appears whole under its name, or not at all."""
+"""Atomic file writing and locks: a file appears complete under its name, or not at all."""
 
 from sqvae.files.locking import BusyError, alone
 from sqvae.files.targets import check_all_free, check_free, check_ours, claim, claims_end_here

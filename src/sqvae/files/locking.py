@@ -1,7 +1,7 @@
-"""One writer at a time: of two processes that would write the same file or folder, the second is told so and ends.
+"""Locks: only one process at a time writes to a file or folder; a second one gets an error.
 
-Locks lie in the folder for temporary files, under a name that follows from what is written. So nothing is left beside a
-person's own files, and a lock of a process that was killed holds nobody up: the system lets go of it.
+Lock files are kept in the system's temporary folder, under a name derived from the path that is written. So nothing is
+left beside the user's own files, and the operating system releases the lock of a process that was killed.
 """
 
 import contextlib
@@ -13,19 +13,19 @@ from contextvars import ContextVar
 from pathlib import Path
 
 _held: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
-"""What this thread of work has claimed already: it may write to it in several steps."""
+"""The paths that this context has already locked; it may lock them again."""
 
 
 class BusyError(OSError):
-    """Another process is writing there."""
+    """Another process is writing to the same path."""
 
 
 @contextlib.contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Within the block, no other process of this user on this machine is in such a block for the same path.
+    """Hold a lock on a path during the block. It excludes other processes of this user on this machine.
 
     Arguments:
-        path: of a file or a folder, which need not be there yet.
+        path: a file or folder, which need not exist yet.
     """
     target = Path(os.path.realpath(path))
     if target in _held.get():
@@ -41,7 +41,7 @@ def alone(path: Path) -> Iterator[None]:
 
 
 def _acquire(target: Path, stack: contextlib.ExitStack) -> None:
-    from filelock import FileLock, Timeout  # which takes time, and most commands write nothing
+    from filelock import FileLock, Timeout  # imported here because it is slow and most commands write nothing
 
     try:
         place = _folder() / hashlib.sha256(os.fsencode(target)).hexdigest()[:32]
@@ -56,14 +56,14 @@ def _acquire(target: Path, stack: contextlib.ExitStack) -> None:
             None, f"another process{who} is writing it. Wait for it, stop it, or choose another name"
         ) from None
     except OSError:
-        return  # without a place for locks there are none; what is written is whole all the same
+        return  # without a folder for lock files there is no lock; files are still written atomically
 
 
 def _folder() -> Path:
-    """A folder that is this user's alone."""
+    """The folder for lock files, which belongs to this user only."""
     who = os.getuid() if hasattr(os, "getuid") else ""
     folder = Path(tempfile.gettempdir()) / f"sqvae-locks-{who}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.is_symlink() or (hasattr(os, "getuid") and folder.stat().st_uid != who):
-        raise PermissionError(f"{folder} is another user's")
+        raise PermissionError(f"{folder} belongs to another user")
     return folder

@@ -1,7 +1,7 @@
-"""Files are written to the side, under a name that is nobody else's, and renamed when they are whole.
+"""Atomic writing: a file is written under a unique temporary name and renamed when it is complete.
 
-So a kill, a full disk or two writers at once leave under a file's name what was there before, or one of the new files,
-and never a part of one.
+After a kill, a full disk or two writers at once, the file's name holds the old file or one of the new files, never a
+part of one.
 """
 
 import contextlib
@@ -17,23 +17,23 @@ from pathlib import Path
 from uuid import uuid4
 
 _PARTIAL = re.compile(r"\..*\.(?P<machine>[0-9a-f]{8})-(?P<process>[0-9]+)-[0-9a-f]{8}\.partial(\.[^.]*)?")
-"""The name of what is being written, or was by a process that was killed."""
+"""The temporary name of a file that is being written, or was when its process was killed."""
 
 _PIECE = 1 << 22
-"""Bytes that are read at a time."""
+"""Number of bytes to read at a time."""
 
 _LONGEST = 40
-"""So many characters of a file's own name stand in that: names may not be longer than 255 bytes."""
+"""Number of characters of the file's own name in its temporary name. Names are limited to 255 bytes."""
 
 
 class UncheckedWarning(UserWarning):
-    """A file is read of which it can't be told whether it is as it was written."""
+    """A file without a checksum was read, so damage to it can't be detected."""
 
 
 def beside(path: Path) -> Path:
-    """A name in the same folder that is nobody else's, for what is to become the file or helps to make it.
+    """A unique temporary name in the same folder, for a file that is being made.
 
-    It says which process writes it, on which machine, and ends as the file does.
+    The name contains the machine and the process that writes it, and ends with the file's own suffix.
     """
     owner = f"{_machine()}-{os.getpid()}-{uuid4().hex[:8]}"
     return path.with_name(f".{path.name.strip('.')[:_LONGEST]}.{owner}.partial{path.suffix}")
@@ -41,11 +41,11 @@ def beside(path: Path) -> Path:
 
 @contextlib.contextmanager
 def written(path: Path, *, lasting: bool = True) -> Iterator[Path]:
-    """Where to write a file, beside its place. After the block it is in its place, and whole; after an error it is not.
+    """Yield a temporary path to write to; the file is renamed to its own path after the block, unless an error occurs.
 
     Arguments:
-        path: of the file. A link is followed, and stays.
-        lasting: wait until the file is on the disk, so that a power cut can't take it back either.
+        path: where the file is to be. A symbolic link is followed and kept.
+        lasting: wait until the file is on the disk, so that it survives a power cut.
     """
     target = Path(os.path.realpath(path))
     check_ordinary(target)
@@ -64,13 +64,13 @@ def written(path: Path, *, lasting: bool = True) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str, *, lasting: bool = True) -> None:
-    """Write a text in UTF-8."""
-    with written(path, lasting=lasting) as aside:
-        aside.write_text(text, encoding="utf-8")
+    """Write text to a file atomically, in UTF-8."""
+    with written(path, lasting=lasting) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def checksum_of(path: Path) -> int:
-    """The CRC-32 of a file: against accidents, and quick to compute."""
+    """The CRC-32 of a file. It detects accidental damage and is fast to compute."""
     found = 0
     with path.open("rb") as file:
         while piece := file.read(_PIECE):
@@ -79,7 +79,7 @@ def checksum_of(path: Path) -> int:
 
 
 def check_ordinary(path: Path) -> None:
-    """Raise if a file is to have the name of a folder, or of a device, whose place it would take."""
+    """Raise an error if a path is a folder, a device or a pipe, which a file must not replace."""
     if path.is_dir():
         raise IsADirectoryError(None, "it is a folder; name a file")
     if path.exists() and not path.is_file():
@@ -88,10 +88,11 @@ def check_ordinary(path: Path) -> None:
 
 @contextlib.contextmanager
 def folder_within(folder: Path, purpose: str) -> Iterator[Path]:
-    """A folder in a folder, for files that are to be moved up once all of them are there. It is removed in the end.
+    """Yield a temporary folder within a folder, for files that are moved up when all are complete. It is then removed.
 
     Arguments:
-        purpose: a word for its name.
+        folder: the folder that the files are for; it is created if necessary.
+        purpose: a word for the temporary folder's name.
     """
     folder.mkdir(parents=True, exist_ok=True)
     remove_abandoned(folder)
@@ -104,7 +105,7 @@ def folder_within(folder: Path, purpose: str) -> Iterator[Path]:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove what processes of this machine were writing in a folder when they were killed."""
+    """Remove the temporary files and folders of processes on this machine that were killed."""
     with contextlib.suppress(OSError):
         for entry in os.scandir(folder):
             named = _PARTIAL.fullmatch(entry.name)
@@ -115,7 +116,7 @@ def remove_abandoned(folder: Path) -> None:
 
 
 def sync(folder: Path) -> None:
-    """Make renames in a folder last, where the system has a way to."""
+    """Flush a folder to the disk, so that renames in it survive a power cut, where the system supports it."""
     with contextlib.suppress(OSError, AttributeError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -129,7 +130,7 @@ def _is_alive(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # of another user, for instance
+    except OSError:  # for instance, the process belongs to another user
         return True
     return True
 

@@ -1,4 +1,4 @@
-"""Measures of what a model does to a whole set of data."""
+"""Metrics of a model on a whole dataset."""
 
 from sqvae.metrics.abx import AbxResult, abx
 from sqvae.metrics.comparison import Comparison, Confusion, Decibels, Levels, SquaredErrors

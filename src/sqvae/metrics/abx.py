@@ -1,11 +1,11 @@
-r"""The machine ABX test: are two tokens of one phone nearer to each other than to a token of another phone?
+r"""The machine ABX test: are two tokens of one phone closer to each other than to a token of another phone?
 
-For tokens A and X of one phone and B of another, all between the same two phones, a triple counts
+For tokens A and X of one phone and B of another, all in the same context, a triple counts
 
 .. math:: e(A, B, X) = 1[d(A, X) > d(B, X)] + \tfrac12\, 1[d(A, X) = d(B, X)]
 
-with the distance of :mod:`sqvae.metrics.dtw` (Schatz et al., 2013). Units that say all about phones and nothing else
-bring the mean of e to 0; units that say nothing about them, to 1/2.
+with the distance of :mod:`sqvae.metrics.dtw` (Schatz et al., 2013). Units that encode phones and nothing else have a
+mean of 0; units that are independent of phones have a mean of 1/2.
 """
 
 import math
@@ -24,7 +24,7 @@ Mode: TypeAlias = Literal["within", "across"]
 Average: TypeAlias = Literal["zerospeech2019", "zerospeech2021"]
 
 # The key of a score is (phone of A and X, phone of B, speaker of A and B, speaker of X, phone before, phone after).
-# Each step takes the mean over all keys that begin with the same so many parts.
+# Each step averages over all keys that begin with the same number of parts.
 _AVERAGES: Mapping[str, tuple[int, ...]] = {"zerospeech2019": (4, 2), "zerospeech2021": (3, 2)}
 _PAIRS_AT_ONCE = 2**20
 
@@ -34,7 +34,7 @@ Speakers: TypeAlias = Mapping[str, Mapping[str, Integers]]
 
 @dataclass(frozen=True)
 class AbxResult:
-    """What came of an ABX test."""
+    """The result of an ABX test."""
 
     error: float
     """The mean over ordered pairs of phones, in [0, 1]."""
@@ -42,11 +42,11 @@ class AbxResult:
     """The error of each ordered pair: the phone of A and X, the phone of B."""
     triples: int
     cells: int
-    """How many means of triples went into the averages."""
+    """Number of cell means in the averages."""
     items: int
-    """Those that have frames, whether or not a triple could be made of them."""
+    """Number of items with frames, whether or not they are part of a triple."""
     items_shortened: int
-    """Those of them that reach beyond the frames of their file: many suggest a wrong shift or start."""
+    """Number of them that extend beyond the frames of their file: many suggest a wrong shift or start."""
     items_without_frames: int
     items_without_features: int
 
@@ -75,24 +75,24 @@ def abx(
 ) -> AbxResult:
     """The error of the ABX test on phones in context.
 
-    All triples of a cell - two ordered phones, their speakers, a context - are averaged first. Then, as the challenges
-    of 2019 and 2020 did, cells over contexts, these over speakers (of mode "across": over ordered pairs of speakers),
-    and these over the ordered pairs of phones. Both orders of two phones count where both can be tested. The challenge
-    of 2021, Libri-Light and fastabx differ in mode "across" only: there a mean over contexts and speakers of X together
-    is followed by one over speakers of A and B.
+    All triples of a cell (two ordered phones, their speakers, a context) are averaged first. Then, as in the challenges
+    of 2019 and 2020, cells are averaged over contexts, these over speakers (in mode "across": over ordered pairs of
+    speakers), and these over the ordered pairs of phones. Both orders of two phones count if both can be tested. The
+    challenge of 2021, Libri-Light and fastabx differ in mode "across" only: a mean over contexts and speakers of X
+    together is followed by one over speakers of A and B.
 
     Arguments:
         items: the tokens; see :func:`~sqvae.metrics.items.read_items`.
         features: the frames of each file by its name: vectors, or integers for the distance "identical".
-        shift: the seconds from one frame's centre to the next.
-        start: the time of the first frame's centre; half the shift if not given. The frames of an item are those whose
+        shift: the time between the centres of adjacent frames in seconds.
+        start: the time of the first frame's centre; half the shift by default. The frames of an item are those whose
             centre lies within it, both ends included.
-        mode: "within": A, B and X are of one speaker. "across": A and B are of one, X of another.
-        distance: of frames, by its name in :data:`~sqvae.metrics.dtw.FRAME_DISTANCES`.
-        average: the order of means, by the challenge that it is from.
-        most_tokens: of a phone by a speaker in a context, at most so many are used, drawn once; all if not given.
-        seed: of that draw.
-        allow_missing: whether items of files without features are left out and counted, rather than an error.
+        mode: "within": A, B and X are by one speaker. "across": A and B are by one speaker, X by another.
+        distance: the distance of frames, a name in :data:`~sqvae.metrics.dtw.FRAME_DISTANCES`.
+        average: the order of averages, named after a challenge.
+        most_tokens: maximum number of tokens of a phone by a speaker in a context, drawn once; all by default.
+        seed: the seed of that draw.
+        allow_missing: skip and count items of files without features, instead of raising an error.
     """
     _check("mode", mode, _CELLS)
     _check("average", average, _AVERAGES)
@@ -112,7 +112,7 @@ def abx(
         raise ValueError(
             f"no triple can be made of the {len(tokens.items)} items that have frames: mode {mode!r} needs two phones "
             f"by one speaker in one context, and there a second token of one of them by "
-            f"{'that' if mode == 'within' else 'another'} speaker. Give more items, or try the other mode"
+            f"{'that' if mode == 'within' else 'another'} speaker. Pass more items, or try the other mode"
         )
     cell_count = len(scores)
     for kept in _AVERAGES[average]:
@@ -137,7 +137,7 @@ def _check(name: str, value: str, known: Mapping[str, object]) -> None:
 def _contexts(
     items: list[Item], most_tokens: int | None, random: np.random.Generator
 ) -> dict[tuple[str, str], dict[str, dict[str, Integers]]]:
-    """The tokens, as their places in the list, by context, speaker and phone."""
+    """The tokens, as indices into the list, by context, speaker and phone."""
     places: defaultdict[tuple[tuple[str, str], str, str], list[int]] = defaultdict(list)
     for place, item in enumerate(items):
         places[item.context, item.speaker, item.phone].append(place)
@@ -174,7 +174,7 @@ _CELLS: Mapping[str, Callable[[tuple[str, str], Speakers], Iterator[_Cell]]] = {
 def _batches(
     contexts: Mapping[tuple[str, str], Speakers], cells_of: Callable[[tuple[str, str], Speakers], Iterator[_Cell]]
 ) -> Iterator[list[_Cell]]:
-    """The cells of as many contexts at a time as memory allows; those of one context share pairs and stay together."""
+    """Yield the cells of as many contexts at a time as memory allows. Cells of one context share pairs of tokens."""
     batch: list[_Cell] = []
     pairs = 0
     for context, speakers in contexts.items():
@@ -189,7 +189,7 @@ def _batches(
 
 
 def _errors(cells: list[_Cell], distances: TokenDistances) -> Iterator[tuple[float, int]]:
-    """The errors of each cell and the number of its triples; each pair of tokens is compared once."""
+    """Yield the error sum of each cell and the number of its triples. Each pair of tokens is compared once."""
     tokens = len(distances.lengths)
 
     def pairs(x: Integers, y: Integers) -> Integers:  # (n,), (m,) -> (n, m)
@@ -211,7 +211,7 @@ def _errors(cells: list[_Cell], distances: TokenDistances) -> Iterator[tuple[flo
 
 
 def _means(scores: Mapping[tuple[str, ...], float], kept: int) -> dict[tuple[str, ...], float]:
-    """The mean of the scores whose keys begin with the same so many parts."""
+    """The mean of the scores whose keys begin with the same `kept` parts."""
     parts: defaultdict[tuple[str, ...], list[float]] = defaultdict(list)
     for key, score in scores.items():
         parts[key[:kept]].append(score)
@@ -219,5 +219,5 @@ def _means(scores: Mapping[tuple[str, ...], float], kept: int) -> dict[tuple[str
 
 
 def _mean(values: list[float]) -> float:
-    # Whatever the order of the values.
+    # Exact, so that the order of the values does not matter.
     return math.fsum(values) / len(values)

@@ -1,4 +1,4 @@
-"""How a set of data differs from what became of it: sums over its batches, from which its measures follow."""
+"""Comparisons of data with their reconstructions: sums over batches, from which metrics are computed."""
 
 from abc import ABC, abstractmethod
 
@@ -7,26 +7,26 @@ from torch import Tensor
 
 
 class Comparison(ABC):
-    """Sums over the batches of a set; what follows from them is of the whole set, whatever its division."""
+    """Sums over the batches of a dataset. The metrics do not depend on the division into batches."""
 
     sums: Tensor
     error: str
-    """Which of its measures tells best how far off reconstructions are."""
+    """The name of the metric that best describes the reconstruction error."""
 
     @abstractmethod
     def add(self, x: Tensor, reconstruction: Tensor) -> int:  # (batch, ...), (batch, ...)
-        """One batch; returns how many values were compared."""
+        """Add one batch; returns the number of values compared."""
 
     @abstractmethod
     def measures(self, *, detailed: bool = False) -> dict[str, float]:
-        """The measures by name; each class's too, if wanted in detail."""
+        """The metrics by name; with `detailed`, also those of each class."""
 
 
 class SquaredErrors(Comparison):
     """The mean squared error over all values.
 
     Arguments:
-        unit: what a value is divided by first: 255 brings grey levels to [0, 1].
+        unit: the divisor of all values; 255 scales grey levels to [0, 1].
     """
 
     error = "mse"
@@ -36,7 +36,7 @@ class SquaredErrors(Comparison):
         self.sums = torch.zeros(2, dtype=torch.float64)  # squared error, values
 
     def add(self, x: Tensor, reconstruction: Tensor) -> int:
-        # Summed in float64, but on the CPU: not every device has it.
+        # Summed in float64 on the CPU, because not every device supports it.
         errors = (reconstruction.float() - x.float()).square().flatten(1).sum(1).cpu().double()
         self.sums += torch.tensor([float(errors.sum()) / self.unit**2, x.numel()], dtype=torch.float64)
         return x.numel()
@@ -47,17 +47,17 @@ class SquaredErrors(Comparison):
 
 
 class Confusion(Comparison):
-    r"""Pixel error and intersection over union, from how often each class became which.
+    r"""Pixel error and intersection over union, from the confusion matrix.
 
     .. math:: \mathrm{IoU}_c = \frac{|x = c \wedge \hat x = c|}{|x = c \vee \hat x = c|}, \qquad
               \mathrm{mIoU} = \mathrm{mean}_c\, \mathrm{IoU}_c
 
-    over the classes that occur in the set. Ignored places count nowhere.
+    over the classes that occur in the dataset. Ignored pixels are not counted.
 
     Arguments:
-        classes: how many there are.
-        ignore: the label of places of which nothing is known.
-        names: of the classes; their numbers where there are none.
+        classes: the number of classes.
+        ignore: the label of unknown pixels.
+        names: the names of the classes; by default their numbers.
     """
 
     error = "pixel_error"
@@ -66,7 +66,7 @@ class Confusion(Comparison):
         self.classes = classes
         self.ignore = ignore
         self.names = names or tuple(map(str, range(classes)))
-        self.sums = torch.zeros(classes, classes, dtype=torch.float64)  # of a class in the data, and what it became
+        self.sums = torch.zeros(classes, classes, dtype=torch.float64)  # true class, reconstructed class
 
     def add(self, x: Tensor, reconstruction: Tensor) -> int:
         labels, became = x.flatten().long(), reconstruction.flatten().long()
@@ -95,17 +95,17 @@ class Confusion(Comparison):
 
 
 class Levels(Comparison):
-    """Grey levels as ordered categories: the squared error of their values in [0, 1], and the share that is not exact.
+    """Grey levels as ordered categories: the squared error of their values in [0, 1], and the share of wrong ones.
 
     Arguments:
-        levels: how many there are, 0 ... levels - 1.
+        levels: the number of levels, 0 ... levels - 1.
     """
 
     error = "mse"
 
     def __init__(self, levels: int) -> None:
         self.levels = levels
-        self.sums = torch.zeros(3, dtype=torch.float64)  # squared error, wrong ones, values
+        self.sums = torch.zeros(3, dtype=torch.float64)  # squared error, wrong values, values
 
     def add(self, x: Tensor, reconstruction: Tensor) -> int:
         distances = (reconstruction.long() - x.long()).flatten()
@@ -119,17 +119,17 @@ class Levels(Comparison):
 
 
 class Decibels(Comparison):
-    """Frames of a spectrogram on a model's own scale: the squared error there, and in dB.
+    """Frames of a spectrogram on the model's scale: the squared error on this scale, and in dB.
 
     Arguments:
-        scale: (mels,), the dB that a model's unit has in each dimension.
+        scale: (mels,), the unit of the model's scale in dB in each dimension.
     """
 
     error = "mse_db"
 
     def __init__(self, scale: Tensor) -> None:
         self.scale = scale.cpu().double()
-        self.sums = torch.zeros(3, dtype=torch.float64)  # squared error, the same in dB, values
+        self.sums = torch.zeros(3, dtype=torch.float64)  # squared error, squared error in dB, values
 
     def add(self, x: Tensor, reconstruction: Tensor) -> int:  # (frames, mels), (frames, mels)
         by_dimension = (reconstruction.float() - x.float()).square().sum(0).cpu().double()

@@ -1,9 +1,9 @@
-r"""Dynamic time warping: how far apart two sequences of frames are, however fast each goes.
+r"""Dynamic time warping: the distance of two sequences of frames, independent of their speeds.
 
 .. math:: d(x, y) = \frac{1}{|\pi^*|} \sum_{(i, j) \in \pi^*} c(x_i, y_j), \qquad
           \pi^* = \arg\min_\pi \sum_{(i, j) \in \pi} c(x_i, y_j)
 
-over paths :math:`\pi` from the first pair of frames to the last that go on by one frame in x, in y, or in both. Of
+over paths :math:`\pi` from the first pair of frames to the last that advance by one frame in x, in y, or in both. Of
 several cheapest paths the shortest counts, which makes the distance unique and symmetric.
 """
 
@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
-# A path is one integer, its cost above its length, so that the least integer is the cheapest path and the shortest of
-# those. Its cost is counted in steps of 2^-33 of the largest frame distance: sums of integers are exact, whatever their
-# order, so that equal paths are equal.
+# A path is stored as one integer, with its cost above its length, so that the smallest integer is the cheapest path and
+# the shortest of those. Costs are multiples of 2^-33 of the largest frame distance: sums of integers are exact in any
+# order, so equal paths have equal costs.
 _COST_BITS = 33
 _LENGTH_BITS = 14
 _NO_PATH = 2**62
 
-_SAME = 1e-12  # of a squared length: what is left of the difference of equal frames in float64
+_SAME = 1e-12  # relative to a squared length: the difference of equal frames in float64 due to rounding
 _KL_FLOOR = 1e-6
 _NUMBERS_AT_ONCE = 2**21  # 16 MB
 
@@ -35,10 +35,11 @@ class FrameDistance:
     """A distance of frames.
 
     Arguments:
-        prepare: brings all frames, (N, d) or (N,), into the form that `between` needs, with the factor that its
-            distances then lack.
-        between: of two batches of prepared sequences, (P, n, ...) and (P, m, ...), the distances (P, n, m) in [0, 1].
-        units: whether a frame is one integer rather than a vector.
+        prepare: converts all frames, (N, d) or (N,), to the form that `between` needs; returns them and the factor by
+            which its distances must be multiplied.
+        between: takes two batches of prepared sequences, (P, n, ...) and (P, m, ...); returns distances (P, n, m) in
+            [0, 1].
+        units: whether a frame is one integer instead of a vector.
     """
 
     prepare: Callable[[NDArray[Any]], tuple[NDArray[Any], float]]
@@ -48,7 +49,7 @@ class FrameDistance:
 
 def _directions(frames: NDArray[Any]) -> tuple[Floats, float]:
     frames = frames.astype(np.float64)
-    # By the largest value first, so that squares neither overflow nor vanish.
+    # Divided by the largest value first, so that squares neither overflow nor vanish.
     frames /= _positive(np.abs(frames).max(-1, keepdims=True))
     return frames / _positive(np.linalg.norm(frames, axis=-1, keepdims=True)), 1.0
 
@@ -62,7 +63,7 @@ def _angle(x: Floats, y: Floats) -> Floats:
 
 
 def _centred(frames: NDArray[Any]) -> tuple[Floats, float]:
-    # Distances don't see the mean, but without it they lose no digits to it.
+    # Distances don't depend on the mean; subtracting it preserves digits.
     frames = frames.astype(np.float64)
     frames -= frames.mean(0)
     largest = float(_positive(np.abs(frames).max()))
@@ -81,8 +82,8 @@ def _probabilities(frames: NDArray[Any]) -> tuple[Floats, float]:
     p = frames.astype(np.float64)
     if p.min() < 0 or p.sum(-1).min() <= 0:
         raise ValueError(
-            f"frames reach down to {p.min():.3g}, their sums to {p.sum(-1).min():.3g}; the distance 'kl' is one of "
-            f"probabilities, >= 0 and with a sum > 0: give such, or take 'cosine' or 'euclidean'"
+            f"frames have values down to {p.min():.3g} and sums down to {p.sum(-1).min():.3g}; the distance 'kl' is "
+            f"for probabilities, >= 0 with a sum > 0: pass such frames, or use 'cosine' or 'euclidean'"
         )
     p = p / p.sum(-1, keepdims=True) + _KL_FLOOR
     p /= p.sum(-1, keepdims=True)
@@ -113,39 +114,39 @@ FRAME_DISTANCES: Mapping[str, FrameDistance] = {
 }
 r"""The distances of frames by name.
 
-- ``cosine``: the angle, :math:`\arccos(x^\top y / |x| |y|) / \pi`. A zero vector has the distance 0 to another and
-  1, the largest, to everything else.
+- ``cosine``: the angle, :math:`\arccos(x^\top y / |x| |y|) / \pi`. A zero vector has the distance 0 to another zero
+  vector and 1, the largest, to everything else.
 - ``euclidean``: :math:`|x - y|`.
-- ``kl``: :math:`(\mathrm{KL}(x \| y) + \mathrm{KL}(y \| x)) / 2`, of frames that are brought to the sum 1 after which
-  10^-6 is added to each value, and to the sum 1 again.
-- ``identical``: of integers, 0 if they are equal and 1 if not: twice the cosine distance of one-hot vectors.
+- ``kl``: :math:`(\mathrm{KL}(x \| y) + \mathrm{KL}(y \| x)) / 2`, of frames that are normalised to the sum 1, increased
+  by 10^-6 in each value, and normalised again.
+- ``identical``: for integers, 0 if they are equal and 1 if not: twice the cosine distance of one-hot vectors.
 
-Vectors are compared in float64, and those nearer than about a millionth of their length count as equal.
+Vectors are compared in float64, and those closer than about a millionth of their length count as equal.
 """
 
 
 def frame_distance(name: str) -> FrameDistance:
-    """One of :data:`FRAME_DISTANCES`, or an error that names them."""
+    """One of :data:`FRAME_DISTANCES`; raises an error that lists them if there is none of that name."""
     if name not in FRAME_DISTANCES:
         raise ValueError(f"the distance {name!r} is not known, expected one of {', '.join(FRAME_DISTANCES)}")
     return FRAME_DISTANCES[name]
 
 
 class TokenDistances:
-    """The distances of tokens, each a run of frames, by dynamic time warping.
+    """The distances of tokens, which are sequences of frames, by dynamic time warping.
 
     Arguments:
-        frames: all of them, (N, d), or (N,) for units.
+        frames: all frames, (N, d), or (N,) for units.
         starts: the first frame of each token, (tokens,).
-        lengths: how many frames each has, >= 1, (tokens,).
-        distance: of frames.
+        lengths: the number of frames of each token, >= 1, (tokens,).
+        distance: the distance of frames.
     """
 
     def __init__(self, frames: NDArray[Any], starts: Integers, lengths: Integers, distance: FrameDistance) -> None:
         if 2 * lengths.max() > 2**_LENGTH_BITS:
             raise ValueError(
                 f"a token has {lengths.max()} frames, more than the {2 ** (_LENGTH_BITS - 1)} that can be aligned; "
-                f"cut it, or take frames further apart"
+                f"cut it, or use a larger frame shift"
             )
         self.distance = distance
         self.frames, self.scale = distance.prepare(frames)
@@ -154,15 +155,15 @@ class TokenDistances:
 
     @property
     def tolerance(self) -> float:
-        """Distances that differ by no more than this are equal: 2^-30, or about 10^-9, of the largest frame distance.
+        """Distances that differ by at most this are equal: 2^-30, or about 10^-9, of the largest frame distance.
 
-        It is more than the rounding of vectors leaves, and less than the least difference of units.
+        It is larger than the rounding error of vectors, and smaller than the smallest difference of units.
         """
         return self.scale * 2.0**-30
 
     def between(self, first: Integers, second: Integers) -> Floats:  # (P,), (P,) -> (P,)
-        """The distance of each pair of tokens; in memory that does not grow with the pairs."""
-        # The distance is symmetric: the longer one in front makes more pairs alike in shape.
+        """The distance of each pair of tokens, in memory that does not depend on the number of pairs."""
+        # The distance is symmetric: with the longer token first, more pairs have the same shape.
         swap = self.lengths[first] < self.lengths[second]
         long, short = np.where(swap, second, first), np.where(swap, first, second)
         distances = np.empty(len(first))
@@ -171,7 +172,7 @@ class TokenDistances:
         return distances
 
     def _chunks(self, rows: Integers, columns: Integers) -> Iterator[Integers]:  # (P,), (P,)
-        """Pairs of about the same lengths, few enough at a time."""
+        """Yield groups of pairs with similar lengths, small enough for memory."""
         sizes = np.stack((rows, columns), 1) + 3 & ~3
         dim = math.prod(self.frames.shape[1:])
         shapes, members = np.unique(sizes, axis=0, return_inverse=True)
@@ -188,7 +189,7 @@ class TokenDistances:
 
     def _padded(self, tokens: Integers) -> NDArray[Any]:  # (P,) -> (P, n, d)
         lengths = self.lengths[tokens]
-        # What stands beyond the end of a token is never read by the paths to its last frame.
+        # Values beyond the end of a token do not affect paths to its last frame.
         places = np.minimum(np.arange(lengths.max()), lengths[:, None] - 1)
         found: NDArray[Any] = self.frames[self.starts[tokens][:, None] + places]
         return found
@@ -204,16 +205,16 @@ def warp(
     for all pairs at once, one anti-diagonal :math:`i + j` after the other. Costs are rounded to multiples of 2^-33.
 
     Arguments:
-        costs: a matrix for each pair, of which the upper left part counts.
-        rows: how many rows of each count, >= 1.
-        columns: how many columns of each count, >= 1.
+        costs: a matrix for each pair; its upper left part is used.
+        rows: number of rows of each matrix that are used, >= 1.
+        columns: number of columns of each matrix that are used, >= 1.
     """
     pairs, n, m = costs.shape
     table = np.full((n + 1, m + 1, pairs), _NO_PATH, dtype=np.int64)
     table[0, 0] = 0
     steps = np.rint(costs * 2.0**_COST_BITS).astype(np.int64)
     table[1:, 1:] = (steps.transpose(1, 2, 0) << _LENGTH_BITS) + 1
-    # Flat, the cells of an anti-diagonal are m apart.
+    # In the flat table, the cells of an anti-diagonal are m apart.
     flat = table.reshape(-1, pairs)
     for diagonal in range(2, n + m + 1):
         low, high = max(1, diagonal - m), min(n, diagonal - 1)

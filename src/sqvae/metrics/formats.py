@@ -1,4 +1,4 @@
-"""What pictures cost in the usual formats, and what those make of them."""
+"""File sizes of images in common formats, and the quality of the decoded images."""
 
 import io
 import math
@@ -12,16 +12,16 @@ from torch import Tensor
 FORMATS = ("JPEG", "WebP")
 
 QUALITIES = (1, 5, 10, 20, 35, 50, 65, 80, 90, 95)
-"""Of both formats, from small to good."""
+"""Quality settings of both formats, from small to good."""
 
 
 class Rate(NamedTuple):
-    """What a set of pictures costs, and how good it is then."""
+    """The size of a set of images in a format, and their quality."""
 
     bits_per_pixel: float
-    """Of whole files, headers included."""
+    """Bits per pixel of whole files, including headers."""
     psnr: float
-    """In dB, of the mean squared error over the whole set."""
+    """The peak signal-to-noise ratio in dB, from the mean squared error over the whole set."""
 
 
 def psnr(mse: float) -> float:
@@ -30,10 +30,11 @@ def psnr(mse: float) -> float:
 
 
 def rate_of_format(pictures: Tensor, name: str, quality: int) -> Rate:  # uint8 (n, 1 or 3, H, W)
-    """What pictures cost as files of a format, one each.
+    """The rate of images as files of a format, one file per image.
 
     Arguments:
-        name: of `FORMATS`.
+        pictures: the images.
+        name: one of `FORMATS`.
         quality: 1 to 95.
     """
     if name not in FORMATS:
@@ -51,6 +52,6 @@ def rate_of_format(pictures: Tensor, name: str, quality: int) -> Rate:  # uint8 
 
 
 def rates_of_formats(pictures: Tensor, qualities: Sequence[int] = QUALITIES) -> dict[str, list[Rate]]:
-    """The same for every format that is there, over several qualities."""
+    """The rates in every available format, for several qualities."""
     there = [name for name in FORMATS if name != "WebP" or features.check("webp")]
     return {name: [rate_of_format(pictures, name, quality) for quality in qualities] for name in there}

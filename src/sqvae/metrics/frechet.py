@@ -1,9 +1,9 @@
-r"""The Fréchet distance of two sets of pictures: of two Gaussians that have the mean and covariance of their features.
+r"""The Fréchet distance of two sets of images: that of Gaussians with the mean and covariance of their features.
 
 .. math:: d^2 = \|\mu_1 - \mu_2\|^2 + \mathrm{tr}\bigl(\Sigma_1 + \Sigma_2 - 2 (\Sigma_1 \Sigma_2)^{1/2}\bigr)
 
 With the features of the Inception network of 2015-12-05 it is the Fréchet inception distance, FID (Heusel et al.,
-2017), and only then it is called so.
+2017), and it is called FID only then.
 """
 
 import os
@@ -27,31 +27,31 @@ _FORMAT = "sqvae feature statistics 1"
 
 
 class FeatureNetwork(Protocol):
-    """From pictures to features."""
+    """A network from images to features."""
 
     @property
     def name(self) -> str:
-        """Of the features: equal names stand for equal features of equal pictures."""
+        """The name of the features: equal names mean equal features of equal images."""
 
     @property
     def dim(self) -> int:
-        """How many features a picture has, d."""
+        """The number of features of an image, d."""
 
     def __call__(self, pictures: Tensor) -> Tensor:  # uint8 (n, 1 or 3, H, W) -> (n, d)
-        """The features of pictures of any size."""
+        """The features of images of any size."""
 
 
 class FeatureStatistics:
-    r"""Number, mean and covariance of the features of a set, which come in batches.
+    r"""Number, mean and covariance of the features of a set of images, which are added in batches.
 
-    Two parts of a set, a and b, are joined without loss of digits, wherever their features lie (Chan et al., 1979):
+    Two parts of a set, a and b, are combined without loss of precision (Chan et al., 1979):
 
     .. math:: \mu = \mu_a + \frac{n_b}{n}\,\delta, \qquad M = M_a + M_b + \frac{n_a n_b}{n}\,\delta\delta^\top, \qquad
               \delta = \mu_b - \mu_a, \quad n = n_a + n_b, \quad \Sigma = \frac{M}{n - 1}
 
     Arguments:
-        features: their name, that of the network that makes them.
-        dim: how many each picture has, d.
+        features: the name of the features, which is that of the network.
+        dim: the number of features of an image, d.
     """
 
     def __init__(self, features: str, dim: int) -> None:
@@ -64,25 +64,25 @@ class FeatureStatistics:
 
     @property
     def covariance(self) -> Tensor:  # (d, d)
-        """Without bias: divided by n - 1."""
+        """The unbiased covariance, divided by n - 1."""
         if self.n < 2:
-            raise ValueError(f"a covariance needs 2 pictures at least, and {self.n} were given; add more")
+            raise ValueError(f"a covariance needs at least 2 images, got {self.n}; add more")
         return self.scatter / (self.n - 1)
 
     def update(self, features: Tensor) -> None:  # (n, d)
-        """Add the features of further pictures."""
+        """Add the features of more images."""
         if features.dim() != 2 or features.shape[1] != self.dim:
             raise ValueError(f"features are of shape {tuple(features.shape)}, expected (n, {self.dim})")
-        x = features.detach().cpu().double()  # on the CPU, as not every device has it
+        x = features.detach().cpu().double()  # on the CPU, because not every device supports float64
         if not x.isfinite().all():
-            raise ValueError("features hold values that are not finite, expected numbers only; are the pictures sound?")
+            raise ValueError("features contain values that are not finite; check the images")
         if len(x):
             mean = x.mean(0)
             centred = x - mean
             self._join(len(x), mean, centred.T @ centred)
 
     def merge(self, other: "FeatureStatistics") -> None:
-        """Add all that went into others."""
+        """Add the statistics of another set."""
         _check_alike(self, other)
         if other.n:
             self._join(other.n, other.mean, other.scatter)
@@ -96,20 +96,20 @@ class FeatureStatistics:
         self.n += n
 
     def save(self, path: str | Path) -> None:
-        """Write a safetensors file of n, mean and scatter."""
+        """Write n, mean and scatter to a safetensors file."""
         tensors = {"n": torch.tensor(self.n), "mean": self.mean, "scatter": self.scatter}
         try:
-            with written(Path(path)) as aside:
-                save_file(tensors, aside, {"format": _FORMAT, "features": self.features})
-                aside.chmod(0o644)  # it is written for its owner alone
-        except SafetensorError as failure:  # how it says that a disk is full
+            with written(Path(path)) as temporary:
+                save_file(tensors, temporary, {"format": _FORMAT, "features": self.features})
+                temporary.chmod(0o644)  # safetensors makes files readable by the owner only
+        except SafetensorError as failure:  # raised if the disk is full
             raise OSError(f"can't write {path}: {failure}") from failure
 
     @classmethod
     def load(cls, path: str | Path) -> "FeatureStatistics":
-        """Those that were saved."""
+        """Read statistics from a file."""
         if not os.path.isfile(path):
-            raise FileNotFoundError(f"there is no file {path}, expected feature statistics that were saved")
+            raise FileNotFoundError(f"there is no file {path}, expected saved feature statistics")
         try:
             with safe_open(path, framework="pt") as file:
                 metadata = file.metadata() or {}
@@ -135,18 +135,18 @@ def frechet_distance(a: FeatureStatistics, b: FeatureStatistics) -> float:
     .. math:: \|\mu_1 - \mu_2\|^2 + \mathrm{tr}\,\Sigma_1 + \mathrm{tr}\,\Sigma_2 - 2 \sum_i \sigma_i
 
     with the singular values of :math:`\Lambda_1^{1/2} U_1^\top U_2 \Lambda_2^{1/2}`, where
-    :math:`\Sigma = U \Lambda U^\top`: their squares are the eigenvalues of :math:`\Sigma_1 \Sigma_2`. They are as exact
-    as the covariances, also where those are singular, unlike roots of the product's own eigenvalues near 0.
+    :math:`\Sigma = U \Lambda U^\top`: their squares are the eigenvalues of :math:`\Sigma_1 \Sigma_2`. They are as
+    accurate as the covariances, even if those are singular, unlike roots of the product's own eigenvalues near 0.
     """
     _check_alike(a, b)
     first, second = a.covariance, b.covariance
     singular = torch.linalg.svdvals(_root(first).T @ _root(second))
     distance = (a.mean - b.mean).square().sum() + first.trace() + second.trace() - 2 * singular.sum()
-    return max(float(distance), 0.0)  # of equal sets it is 0 but for rounding, to either side
+    return max(float(distance), 0.0)  # for equal sets it may be slightly negative due to rounding
 
 
 def _root(covariance: Tensor) -> Tensor:  # (d, d) -> (d, r)
-    r""":math:`U \Lambda^{1/2}`, without the directions in which nothing but rounding lies."""
+    r""":math:`U \Lambda^{1/2}`, without the directions that contain only rounding errors."""
     values, vectors = torch.linalg.eigh(covariance)
     kept = values > len(values) * torch.finfo(values.dtype).eps * values[-1]
     root: Tensor = vectors[:, kept] * values[kept].sqrt()
@@ -157,35 +157,36 @@ def _check_alike(a: FeatureStatistics, b: FeatureStatistics) -> None:
     if (a.features, a.dim) != (b.features, b.dim):
         raise ValueError(
             f"the features are {a.features} of {a.dim} dimensions and {b.features} of {b.dim}, expected the same; "
-            f"take both sets through one network"
+            f"use the same network for both sets"
         )
 
 
 def frechet_notes(a: FeatureStatistics, b: FeatureStatistics) -> list[str]:
-    """What to say beside a distance: that there were too few pictures for it."""
+    """Notes about a distance: a warning if there were too few images."""
     fewest = min(a.n, b.n)
     if fewest > a.dim:
         return []
     return [
-        f"{fewest} pictures are too few for covariances of {a.dim} features, which are singular: the distance is too "
-        f"large, and to be compared only with those of as many pictures; take more than {a.dim}, better ten times that"
+        f"{fewest} images are too few for covariances of {a.dim} features, which are singular: the distance is too "
+        f"large, and comparable only with distances of the same number of images; use more than {a.dim}, or better "
+        f"ten times as many"
     ]
 
 
 def distance_name(features: str) -> str:
-    """What the distance is called: fid for the Inception features alone, fd-FEATURES for others."""
+    """The name of the distance: fid for the Inception features, fd-FEATURES for others."""
     return "fid" if features == INCEPTION else f"fd-{features}"
 
 
 class RandomConvolutions:
-    r"""Features from three convolutions with fixed random weights: cheap, also for small grey pictures on a CPU.
+    r"""Features from three convolutions with fixed random weights: fast, even for small grey images on a CPU.
 
-    Pictures are brought to 32 x 32; each layer halves the places and takes the positive part; means over the quarters
-    of the last make 4 x 64 features. They see textures and coarse shape and have learned nothing, so that distances
-    order sets that differ by blur, noise or missing detail, but say little about what pictures show.
+    Images are resized to 32 x 32. Each layer halves the resolution and applies a ReLU; means over the quarters of the
+    last one give 4 x 64 features. They describe textures and coarse shape and are not trained, so distances order sets
+    that differ by blur, noise or missing detail, but say little about the content of images.
 
     Arguments:
-        device: where they are computed.
+        device: the device for the computation.
     """
 
     name = "random-convolutions"
@@ -193,7 +194,7 @@ class RandomConvolutions:
 
     def __init__(self, device: torch.device | str = "cpu") -> None:
         self.device = torch.device(device)
-        # This generator is frozen: NumPy keeps its numbers the same in all versions, and so the features.
+        # This generator is frozen: NumPy guarantees the same numbers in all versions, and so the same features.
         random = np.random.RandomState(20151205)
         self.layers = []
         for width, channels, side in ((3, 16, 5), (16, 32, 3), (32, 64, 3)):
@@ -228,12 +229,12 @@ def feature_network(
     download: bool = False,
     announce: Announce = print,
 ) -> FeatureNetwork:
-    """A feature network, ready for pictures.
+    """A feature network by name.
 
     Arguments:
         name: one of `FEATURES`.
-        cache, weights, download, announce: as of `find_inception`; only the Inception network needs them.
-        device: where features are computed.
+        cache, weights, download, announce: as for `find_inception`; only the Inception network needs them.
+        device: the device for the computation.
     """
     if name not in FEATURES:
         raise ValueError(f"there are no features {name!r}, expected one of {', '.join(FEATURES)}")

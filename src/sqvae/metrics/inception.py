@@ -1,8 +1,8 @@
-r"""The Inception network of 5 December 2015, whose 2048 features the Fréchet inception distance is made of.
+r"""The Inception network of 5 December 2015, whose 2048 features define the Fréchet inception distance.
 
-Blocks and names are those of the original graph (Szegedy et al., 2015); it differs from later versions of the network
-in that averages over a neighbourhood leave out its padding, and that the last block takes maxima in their place.
-Each convolution is followed by a normalisation with fixed statistics, which is taken into it when weights are loaded,
+Blocks and names are those of the original graph (Szegedy et al., 2015). It differs from later versions of the network
+in that average pooling excludes the padding, and that the last block uses max pooling instead. Each convolution is
+followed by a normalisation with fixed statistics, which is merged into it when weights are loaded,
 
 .. math:: \frac{W * x - \mu}{\sqrt{v + \epsilon}} + \beta = W' * x + b', \qquad
           W' = \frac{W}{\sqrt{v + \epsilon}}, \quad b' = \beta - \frac{\mu}{\sqrt{v + \epsilon}}
@@ -19,28 +19,28 @@ from torch import Tensor, nn
 from sqvae.metrics.inception_weights import INCEPTION, load_inception
 
 SIDE = 299
-"""Height and width of the pictures that the network was made for."""
+"""Height and width of the network's input."""
 
 _EPSILON = 1e-3
-_AT_ONCE = 16  # pictures; more need more memory, and are no faster on a CPU
+_AT_ONCE = 16  # images; more need more memory, and are not faster on a CPU
 
 Kernel: TypeAlias = int | tuple[int, int]
 """Height and width, or one number for both."""
 
 
 class Inception:
-    """Features of the network of 2015-12-05: the means over the places of its last block.
+    """Features of the network of 2015-12-05: the means over all positions of its last block.
 
     Arguments:
-        weights: a file that `find_inception` found.
-        device: where they are computed.
+        weights: a file from `find_inception`.
+        device: the device for the computation.
     """
 
     name = INCEPTION
     dim = 2048
 
     def __init__(self, weights: str | Path, device: torch.device | str = "cpu") -> None:
-        with torch.device("meta"):  # no weights are drawn, so that the random numbers of others stay what they were
+        with torch.device("meta"):  # no weights are initialised, so torch's generator is not used
             network = InceptionNetwork()
         network.load_state_dict(folded(load_inception(Path(weights))), assign=True)
         self.device = torch.device(device)
@@ -54,27 +54,27 @@ class Inception:
 
 
 def check_pictures(pictures: Tensor) -> None:  # uint8 (n, 1 or 3, H, W)
-    """Refuse anything else: features of values on another scale would look sound."""
+    """Raise ValueError for anything but uint8 images: features of values on another scale would look plausible."""
     shape = tuple(pictures.shape)
     if pictures.dtype != torch.uint8 or len(shape) != 4 or shape[1] not in (1, 3) or 0 in shape[2:]:
         raise ValueError(
-            f"pictures are {pictures.dtype} of shape {shape}, expected torch.uint8, 0 to 255, of shape "
+            f"images are {pictures.dtype} of shape {shape}, expected torch.uint8, 0 to 255, of shape "
             f"(n, 1 or 3, height, width)"
         )
 
 
 def prepared(pictures: Tensor) -> Tensor:  # uint8 (n, 1 or 3, H, W) -> (n, 3, 299, 299)
-    """As the network wants them: resized, from [0, 255] to [-1, 1), grey ones as three equal channels."""
+    """The network's input: resized, scaled from [0, 255] to [-1, 1), grey images as three equal channels."""
     x = (resized(pictures.float(), SIDE) - 128) / 128
     return x.expand(-1, 3, -1, -1).contiguous(memory_format=torch.channels_last)
 
 
 def resized(x: Tensor, side: int) -> Tensor:  # (n, c, H, W) -> (n, c, side, side)
-    r"""Bilinear, as TensorFlow 1 did it: a picture's corners keep no half pixel, and nothing is averaged.
+    r"""Bilinear resizing as in TensorFlow 1: without half-pixel centres and without antialiasing.
 
     .. math:: y_i = (1 - t)\, x_l + t\, x_{\min(l + 1, n - 1)}, \qquad l = \lfloor i\,n/m \rfloor,\; t = i\,n/m - l
 
-    along the width, then the height, from n places to m.
+    along the width, then the height, from n pixels to m.
     """
     low, high, t = _places(x.shape[3], side, x.device)
     rows = x[..., low] + (x[..., high] - x[..., low]) * t
@@ -83,22 +83,22 @@ def resized(x: Tensor, side: int) -> Tensor:  # (n, c, H, W) -> (n, c, side, sid
 
 
 def _places(before: int, after: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    """Two places to read for each place to write, and the weight of the second: (after,) each."""
-    # In float32, as the original: where a place falls between two decides the last digits.
+    """The two input positions for each output position, and the weight of the second: (after,) each."""
+    # In float32, as in the original: rounding of positions affects the last digits.
     place = torch.arange(after, dtype=torch.float32) * torch.tensor(before / after, dtype=torch.float32)
     low = place.long()
     return low.to(device), (low + 1).clamp(max=before - 1).to(device), (place - low).to(device)
 
 
 def folded(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Weights and biases of the network's convolutions, from weights and the statistics of their normalisations."""
+    """Weights and biases of the convolutions, with the statistics of their normalisations merged in."""
     found = {}
     for convolution in (name.removesuffix(".weight") for name in tensors if name.endswith(".weight")):
         weight, beta, mean, variance = (
             tensors[f"{convolution}.{part}"].double() for part in ("weight", "beta", "mean", "var")
         )
         scale = (variance + _EPSILON).rsqrt()
-        # On a CPU channels last, here and in pictures, are half as fast again as channels first.
+        # On a CPU, channels last, here and in images, is 1.5 times as fast as channels first.
         weight = (weight * scale.view(-1, 1, 1, 1)).contiguous(memory_format=torch.channels_last)
         found[f"{convolution}.weight"] = weight.float()
         found[f"{convolution}.bias"] = (beta - mean * scale).float()
@@ -106,7 +106,7 @@ def folded(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 class InceptionNetwork(nn.Sequential):
-    """From prepared pictures to features: (n, 3, 299, 299) -> (n, 2048)."""
+    """The network from prepared images to features: (n, 3, 299, 299) -> (n, 2048)."""
 
     def __init__(self) -> None:
         layers: dict[str, nn.Module] = {
@@ -138,14 +138,14 @@ class InceptionNetwork(nn.Sequential):
 
 
 class Convolution(nn.Conv2d):
-    """A convolution, with the normalisation that followed it, and the positive part of the result.
+    """A convolution with its merged normalisation, followed by a ReLU.
 
     Arguments:
-        width: channels that it takes.
-        channels: those that it makes.
-        kernel: its extent.
-        stride: the distance of neighbouring results.
-        padded: whether results are as many as places; by default, unless there is a stride.
+        width: number of input channels.
+        channels: number of output channels.
+        kernel: kernel size.
+        stride: stride.
+        padded: whether to pad so that the size stays the same; by default yes, unless there is a stride.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class Convolution(nn.Conv2d):
 
 
 class Branches(nn.Sequential):
-    """Several networks on the same input, their channels side by side."""
+    """Several networks on the same input, whose outputs are concatenated along channels."""
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.cat([branch(x) for branch in self], 1)
@@ -216,7 +216,7 @@ def _branches(**branches: nn.Module) -> Branches:
 
 
 def _tower(width: int, *steps: tuple[int, Kernel], stride: int = 1) -> nn.Sequential:
-    """Convolutions, by channels and kernel, one after the other; the stride is that of the last."""
+    """A sequence of convolutions, given by channels and kernel; the last one has the stride."""
     tower = nn.Sequential()
     for index, (channels, kernel) in enumerate(steps):
         last = index == len(steps) - 1

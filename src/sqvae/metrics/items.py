@@ -1,4 +1,4 @@
-"""Tokens of phones in context, as the ZeroSpeech challenges list them, and the frames that lie in them."""
+"""Tokens of phones in context, as listed by the ZeroSpeech challenges, and the frames that belong to them."""
 
 import gzip
 import math
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 COLUMNS = ("#file", "onset", "offset", "#phone", "prev-phone", "next-phone", "speaker")
 
-_SLACK = 1e-6  # of a shift: decimal times that meet a frame's centre do so in binary too
+_SLACK = 1e-6  # relative to the shift: decimal times equal to a frame's centre are equal in binary, too
 
 
 class Item(NamedTuple):
@@ -21,7 +21,7 @@ class Item(NamedTuple):
 
     file: str
     onset: float
-    """In seconds, as is the offset."""
+    """The onset in seconds, like the offset."""
     offset: float
     phone: str
     previous: str
@@ -35,11 +35,11 @@ class Item(NamedTuple):
 
 
 def read_items(path: str | Path) -> list[Item]:
-    """The items of a file in the format of the ZeroSpeech challenges, in its order.
+    """The items of a file in the format of the ZeroSpeech challenges, in order.
 
-    The first line is ``#file onset offset #phone prev-phone next-phone speaker``; each further one holds these seven
-    for an item, separated by white space, times in seconds. Blank lines are passed over. The file may be compressed
-    by gzip, whatever its name.
+    The first line is ``#file onset offset #phone prev-phone next-phone speaker``. Each other line contains these seven
+    fields of an item, separated by white space, with times in seconds. Blank lines are ignored. The file may be
+    compressed by gzip, whatever its name.
     """
     lines = _text(Path(path)).splitlines()
     if not lines or tuple(lines[0].split()) != COLUMNS:
@@ -86,17 +86,17 @@ def _seconds(text: str, name: str, place: str) -> float:
 
 @dataclass(frozen=True)
 class Tokens:
-    """Items that have frames, and what became of the others."""
+    """Items with frames, and the number of other items."""
 
     items: list[Item]
     frames: NDArray[Any]
-    """Those of all files, one file after the other: (N, d), or (N,) for units."""
+    """The frames of all files, one file after the other: (N, d), or (N,) for units."""
     starts: NDArray[np.int64]
-    """The first frame of each item, (items,)"""
+    """The index of the first frame of each item, (items,)"""
     lengths: NDArray[np.int64]
-    """How many frames each has, (items,)"""
+    """The number of frames of each item, (items,)"""
     shortened: int
-    """Items, among these, that reach beyond the frames of their file."""
+    """Number of these items that extend beyond the frames of their file."""
     without_frames: int
     without_features: int
 
@@ -114,17 +114,17 @@ def cut_tokens(
 
     .. math:: \{\, i : \text{onset} \le \text{start} + i \cdot \text{shift} \le \text{offset} \,\}
 
-    A millionth of the shift is granted at both ends, so that times that are equal as decimals are equal. An item that
-    reaches beyond the frames of its file keeps those that are there, and is counted; one without any frame is left out,
-    and counted. Items come out sorted, so that nothing depends on their order.
+    A tolerance of a millionth of the shift is added at both ends, so that times that are equal as decimals are equal.
+    An item that extends beyond the frames of its file is shortened and counted; one without any frame is skipped and
+    counted. Items are sorted, so that nothing depends on their order.
 
     Arguments:
-        items: the items, each of a file that features has.
-        features: the frames of each file by its name: arrays, or tensors that numpy can read.
-        shift: the seconds from one frame's centre to the next.
-        start: the time of the first frame's centre; half the shift if not given.
-        units: whether a frame is one integer rather than a vector.
-        allow_missing: whether items of files without features are left out and counted, rather than an error.
+        items: the items, each of a file that `features` contains.
+        features: the frames of each file by its name: arrays, or tensors that NumPy can read.
+        shift: the time between the centres of adjacent frames in seconds.
+        start: the time of the first frame's centre; half the shift by default.
+        units: whether a frame is one integer instead of a vector.
+        allow_missing: skip and count items of files without features, instead of raising an error.
     """
     if not (math.isfinite(shift) and shift > 0):
         raise ValueError(f"shift is {shift}, expected the seconds between frames, > 0")
@@ -137,7 +137,7 @@ def cut_tokens(
     if missing and not allow_missing:
         raise ValueError(
             f"{len(missing)} of the {len(names)} files of the items have no features: {', '.join(sorted(missing)[:3])}"
-            f"{', ...' if len(missing) > 3 else ''}. Give theirs too, or allow_missing=True to leave their items out"
+            f"{', ...' if len(missing) > 3 else ''}. Pass these too, or allow_missing=True to skip their items"
         )
     files = {name: _checked(name, features[name], units) for name in names if name not in missing}
     first_frames = dict(zip(files, np.cumsum([0, *map(len, files.values())]).tolist(), strict=False))
@@ -164,7 +164,7 @@ def cut_tokens(
 
 
 def _span(item: Item, start: float, shift: float) -> tuple[int, int]:
-    """The first and the last frame whose centre lies within an item, if the file goes on for ever both ways."""
+    """The first and the last frame whose centre lies within an item, regardless of the length of the file."""
     return math.ceil((item.onset - start) / shift - _SLACK), math.floor((item.offset - start) / shift + _SLACK)
 
 
@@ -174,7 +174,7 @@ def _checked(name: str, value: ArrayLike, units: bool) -> NDArray[Any]:
     if frames.ndim != 2 - units or frames.dtype.kind not in kinds or 0 in frames.shape[1:]:
         raise ValueError(f"the features of {name} are {frames.dtype} of shape {frames.shape}, expected {expected}")
     if not np.isfinite(frames).all():
-        raise ValueError(f"the features of {name} hold values that are not finite; expected numbers only")
+        raise ValueError(f"the features of {name} contain values that are not finite")
     return frames
 
 

@@ -1,51 +1,52 @@
-"""Sentences that tell measures apart that look alike: each is here once, for tables, pages and cards."""
+"""Explanations of metrics that look similar, for tables, pages and model cards."""
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
 CODES = (
-    "Perplexity of the codes: of the likeliest code at each place, counted over the whole set; as if so many codes "
-    "were used equally often."
+    "Perplexity of the codes: the effective number of codes, from how often each is the most probable code of a "
+    "position in the whole dataset."
 )
 MEAN_PROBABILITIES = (
-    "That of the mean probabilities counts each place by how likely every code is there, as codes are drawn in "
-    "training: it is mostly larger, the more so the more random that still is, and comes down to the other as "
-    "quantization anneals."
+    "The perplexity of the mean probabilities counts each position by the probability of every code, as codes are "
+    "sampled in training: it is usually larger, the more so the more random codes still are, and approaches the other "
+    "as quantization anneals."
 )
 BATCHES = (
-    "The mean over batches is of each batch by itself, which holds fewer codes than the whole set: it is mostly "
-    "smaller, and the smaller the batches, the more so."
+    "The mean over batches is the mean of each batch's own perplexity. A batch contains fewer codes than the whole "
+    "dataset, so it is usually smaller, the more so the smaller the batches."
 )
-WRONG_LABELS = "magenta is a wrong label, pale grey a right one"
+WRONG_LABELS = "magenta pixels have a wrong label, pale grey ones the right label"
 NEGATIVE_BITS = (
-    "A negative number of bits per dimension is no error: the likelihood is a density of values in [0, 1], which may "
-    "exceed 1, and not the probability of one of 256 levels; 8 bits more make it comparable with bits of such levels."
+    "A negative number of bits per dimension is not an error: the likelihood is a density of values in [0, 1], which "
+    "may exceed 1, and not the probability of one of 256 levels; add 8 bits to compare it with bits of such levels."
 )
 NEGATIVE_BITS_OF_FRAMES = (
-    "A negative number of bits per dimension is no error: the likelihood of a frame is a density, which may exceed 1, "
-    "and not a probability."
+    "A negative number of bits per dimension is not an error: the likelihood of a frame is a density, which may exceed "
+    "1, and not a probability."
 )
 
 
 def bits_apart(codebook_size: int, compressed_by: str) -> str:
-    """Why the bits of codes, in memory and in a compressed file, differ.
+    """A sentence about why the number of bits of codes differs in memory and in a compressed file.
 
     Arguments:
-        compressed_by: what tells how likely codes are: "the prior", for instance.
+        codebook_size: the number of codes, K.
+        compressed_by: what gives the probabilities of codes, such as "the prior".
     """
     return (
-        f"Bits at log2 K = {math.log2(codebook_size):.3g} for each code count all {codebook_size:,} codes as equally "
-        f"likely; compressed, by {compressed_by}, likely codes cost less than others, and a file holds fewer bits."
+        f"Bits at log2 K = {math.log2(codebook_size):.3g} per code count all {codebook_size:,} codes as equally "
+        f"probable; compressed by {compressed_by}, probable codes cost less than others, and a file has fewer bits."
     )
 
 
 def meanings(record: Mapping[str, Any], codebook_size: int) -> list[str]:
-    """What tells the measures of an evaluation apart: the sentences that it needs, and no others.
+    """The explanations that the metrics of an evaluation need.
 
     Arguments:
-        record: with "measures", and where files were measured, "rates".
-        codebook_size: 0 where there are no codes.
+        record: contains "measures" and, if files were measured, "rates".
+        codebook_size: the number of codes; 0 if there are none.
     """
     measures, rates = record["measures"], record.get("rates")
     told = []

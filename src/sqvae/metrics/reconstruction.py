@@ -1,4 +1,4 @@
-"""How well a set of examples comes through its codes, and how the codes are used."""
+"""Metrics of reconstruction and codebook usage over a dataset."""
 
 import math
 
@@ -10,14 +10,14 @@ from sqvae.metrics.comparison import Comparison
 
 
 class ReconstructionTotals:
-    """Sums over the batches of a set, from which its measures follow.
+    """Sums over the batches of a dataset, from which metrics are computed.
 
-    All are of the whole set, whatever its division into batches, but one: `batch_perplexity` is the mean of the
-    batches' own perplexities, as it is often reported, and is smaller the smaller the batches are.
+    All metrics are of the whole dataset and independent of its division into batches, except one: `batch_perplexity` is
+    the mean of the perplexities of single batches, as it is often reported, and is smaller for smaller batches.
 
     Arguments:
-        codebook_size: the number of codes, 0 where there are none.
-        comparison: of the data with what became of it.
+        codebook_size: the number of codes, 0 if there are none.
+        comparison: the comparison of data with reconstructions.
     """
 
     def __init__(self, codebook_size: int, comparison: Comparison) -> None:
@@ -38,7 +38,7 @@ class ReconstructionTotals:
         counts: Tensor,
         mean_probabilities: Tensor,
     ) -> None:  # (batch, ...), (batch, ...), (), (), (), (K,), (K,)
-        """One batch: the data and what became of it, losses and bound per example, and the use of codes."""
+        """Add one batch: data and reconstruction, losses and bound per example, and codebook usage."""
         examples = x.shape[0]
         values = self.comparison.add(x, reconstruction)
         means = torch.stack([value.detach().float().cpu() for value in (reconstruction_loss, latent_loss, bound)])
@@ -55,7 +55,7 @@ class ReconstructionTotals:
         return [self.comparison.sums, self.counts, self.probabilities, self.sums, self.batches]
 
     def measures(self, *, detailed: bool = False) -> dict[str, float]:
-        """The measures by name."""
+        """The metrics by name."""
         values, examples, reconstruction_loss, latent_loss, bound = self.sums.tolist()
         found = self.comparison.measures(detailed=detailed) | {
             "dimensions": values / examples,

@@ -1,4 +1,4 @@
-"""Encoder, quantizer, decoder and likelihood, and the bound that they make."""
+"""Models of an encoder, a quantizer, a decoder and a likelihood, and their evidence lower bound."""
 
 import math
 from dataclasses import dataclass, field
@@ -17,49 +17,49 @@ LatentTerms = Literal["sum", "mean"]
 
 @dataclass(frozen=True)
 class Bound:
-    """A lower bound on the log-likelihood of the data, all constants included."""
+    """A lower bound on the log-likelihood of the data, including all constants."""
 
     nats: Tensor
-    """(): per sample, averaged over the batch."""
+    """(): the bound per sample, averaged over the batch."""
     dimensions: float | Tensor
-    """D: the numbers, or labels, that make up a sample; on average, where not all of them are known."""
+    """D: the number of values, or labels, of a sample; the average number if some of them are unknown."""
 
     @property
     def bits_per_dimension(self) -> Tensor:
-        """(): the same as a cost, in bits for each number of a sample; lower is better.
+        """(): the negative bound in bits per value of a sample; lower is better.
 
-        For continuous data it refers to the data's own unit: pictures of 256 levels scaled to [0, 1] have 8 bits more.
+        For continuous data it depends on the unit of the data: for images with 256 levels scaled to [0, 1], add 8 bits.
         """
         return -self.nats / (self.dimensions * math.log(2))
 
 
 @dataclass(frozen=True)
 class Objective:
-    """One evaluation of the objective, with its parts."""
+    """One evaluation of the objective, with its terms."""
 
     output: Tensor = field(repr=False)
     """The decoder's output."""
     fit: Fit
-    """How it explains the data."""
+    """How well it explains the data."""
     quantized: Quantized
-    """What the quantizer gave."""
+    """The quantizer's result."""
     dimensions: float | Tensor
     latent_weight: float = 1.0
-    """What the quantizer's terms count in the loss."""
+    """The weight of the quantizer's terms in the loss."""
 
     @property
     def loss(self) -> Tensor:
-        """(): what training minimises, per sample."""
+        """(): the loss to minimise, per sample."""
         return self.fit.loss + self.latent_weight * self.quantized.loss
 
     @property
     def bound(self) -> Bound:
-        """The bound at what was decoded: an estimate of it where that was a sample of the posterior."""
+        """The bound for the decoded latent: an estimate if that was a sample of the posterior."""
         return Bound(self.fit.log_likelihood - self.quantized.divergence, self.dimensions)
 
     @property
     def terms(self) -> dict[str, Tensor]:
-        """The parts by name: what adds up to the loss, and what adds up to the bound."""
+        """The terms by name: those of the loss, and those of the bound."""
         return {
             "loss": self.loss,
             "reconstruction": self.fit.loss,
@@ -73,18 +73,18 @@ class Objective:
 
 
 class LatentModel(nn.Module):
-    r"""A model of data through a latent map.
+    r"""A latent variable model of data.
 
     .. math:: \log p_\theta(x) \ge \mathbb E[\log p_\theta(x \mid Z_q)] - \mathcal D,
 
-    where :math:`\mathcal D`, the quantizer's divergence, is what the bound pays for the latent. Use :class:`SQVAE` or
+    where :math:`\mathcal D`, the quantizer's divergence, is the cost of the latent in the bound. Use :class:`SQVAE` or
     :class:`VAE`.
 
     Arguments:
-        latent_terms: how the quantizer's terms enter the loss. As a ``"sum"`` over the numbers of a latent map, as the
-            bound has it; or as their ``"mean"`` beside a mean over the data's numbers, as the first implementations of
-            VQ-VAE have it. In the unit of the sum that is a weight of :math:`D / (2 d_z d_b)`: with a Gaussian
-            likelihood whose variance is fixed at :math:`\sigma^2`,
+        latent_terms: how the quantizer's terms enter the loss: as a ``"sum"`` over the values of a latent map, as in
+            the bound, or as their ``"mean"`` beside a mean over the values of the data, as in the first implementations
+            of VQ-VAE. The mean equals the sum with a weight of :math:`D / (2 d_z d_b)`: with a Gaussian likelihood
+            whose variance is fixed at :math:`\sigma^2`,
 
             .. math:: \mathcal L = \frac D2 \left( \frac{\mathrm{MSE}}{\sigma^2}
                       + \frac{1}{d_z d_b} \mathcal L_{latent} \right) + \mathrm{const}.
@@ -112,12 +112,12 @@ class LatentModel(nn.Module):
         self.latent_terms: LatentTerms = latent_terms
 
     def forward(self, x: Tensor, temperature: float | Tensor | Stage = 1.0, *, sample: bool = False) -> Objective:
-        """Encode, quantize, decode, and compare with the data.
+        """Encode, quantize, decode, and compute the objective.
 
         Arguments:
             x: (batch, ...), data as the likelihood describes it.
-            temperature: of the quantizer's relaxation, or all that a schedule says of a step.
-            sample: in ``eval()``, draw from the posterior rather than take its mode.
+            temperature: the temperature of the relaxation, or the stage of a schedule.
+            sample: in ``eval()``, sample from the posterior instead of taking its mode.
         """
         z, log_variance = self._encodings(x)
         quantized = self.quantizer(z, temperature, log_variance=log_variance, sample=sample)
@@ -127,7 +127,7 @@ class LatentModel(nn.Module):
 
     @torch.no_grad()
     def bound(self, x: Tensor, *, samples: int = 1) -> Bound:
-        """The reported bound: its mean over draws of exact samples from the posterior, as in ``eval()``."""
+        """The bound to report: its mean over exact samples from the posterior, as in ``eval()``."""
         check_size(samples, "samples")
         with evaluating(self):
             draws = [self(x, sample=True).bound.nats for _ in range(samples)]
@@ -135,27 +135,27 @@ class LatentModel(nn.Module):
 
     @torch.no_grad()
     def encode(self, x: Tensor) -> Tensor:
-        """The likeliest codes of a batch of data, (batch, ...), as in ``eval()``."""
+        """The most probable codes of a batch of data, (batch, ...), as in ``eval()``."""
         with evaluating(self):
             z, log_variance = self._encodings(x)
             return self.quantizer.encode(z, log_variance=log_variance)
 
     @torch.no_grad()
     def encodings(self, x: Tensor) -> Tensor:  # (batch, ...) -> (batch, ..., dim)
-        """What the codes are chosen by: continuous, before quantization, as in ``eval()``."""
+        """The continuous encodings before quantization, as in ``eval()``."""
         with evaluating(self):
             z = self._encodings(x)[0]
             return self.quantizer.project(z.movedim(1, -1) if self.quantizer.channel_first else z)
 
     @torch.no_grad()
     def decode(self, codes: Tensor) -> Tensor:
-        """The likeliest data for a batch of codes, as in ``eval()``."""
+        """The most probable data for a batch of codes, as in ``eval()``."""
         with evaluating(self):
             return self.likelihood.predict(self.decoder(self.quantizer.decode(codes)))
 
     @torch.no_grad()
     def reconstruct(self, x: Tensor) -> Tensor:
-        """Data after a round trip through its codes."""
+        """The reconstruction of data from its codes."""
         return self.decode(self.encode(x))
 
     def _encodings(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -163,7 +163,7 @@ class LatentModel(nn.Module):
 
 
 def encodings_of(encoded: Any, quantizer: Quantizer) -> tuple[Tensor, Tensor | None]:
-    """What an encoder has returned, as z and the log-variance that the quantizer needs, if it does."""
+    """Split the output of an encoder into z and the log-variance, if the quantizer needs one."""
     if not quantizer.needs_log_variance:
         if not isinstance(encoded, Tensor):
             raise ValueError(
@@ -181,30 +181,30 @@ def _describe(value: object) -> str:
 
 
 class SQVAE(LatentModel):
-    r"""A stochastically quantized VAE, or any other discrete autoencoder: the quantizer makes the difference.
+    r"""A stochastically quantized VAE, or any other discrete autoencoder, depending on the quantizer.
 
     .. math:: \mathcal L = -\log p_\theta(x \mid Z_q) + \mathcal R_\varphi(Z, Z_q) - H(\hat P_\varphi(Z_q \mid Z))
 
     Arguments:
-        encoder: data (channels first) to encodings; it returns (z, log_variance) for quantizers that need the latter.
+        encoder: maps data (channels first) to encodings; returns (z, log_variance) for quantizers that need the latter.
         quantizer: one of :data:`sqvae.quantizers.QUANTIZERS`, with ``channel_first=True`` after convolutions.
-        decoder: quantized encodings to the likelihood's parameters.
+        decoder: maps quantized encodings to the likelihood's parameters.
         likelihood: one of :data:`sqvae.likelihoods.LIKELIHOODS`.
         latent_terms: see :class:`LatentModel`.
     """
 
 
 class VAE(LatentModel):
-    r"""A VAE by the same parts: the continuous Gaussian latent stands where the quantizer does.
+    r"""A VAE with the same parts, and a continuous Gaussian latent in place of the quantizer.
 
     .. math:: \mathcal L = -\log p_\theta(x \mid z) + D_{KL}(q_\phi(z \mid x) \parallel \mathcal N(0, I))
 
     Arguments:
-        encoder: data (channels first) to (z, log_variance).
+        encoder: maps data (channels first) to (z, log_variance).
         dim: the dimension of z.
-        decoder: latents to the likelihood's parameters.
+        decoder: maps latents to the likelihood's parameters.
         likelihood: one of :data:`sqvae.likelihoods.LIKELIHOODS`.
-        channel_first: z is (batch, dim, ...) rather than (batch, ..., dim).
+        channel_first: z is (batch, dim, ...) instead of (batch, ..., dim).
     """
 
     def __init__(

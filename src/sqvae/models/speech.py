@@ -1,4 +1,4 @@
-"""A model of speech: log-mel frames of any number, codes for every two of them, and a voice to speak them with."""
+"""A model of speech: log-mel frames of any length, one code for every two frames, conditioned on the speaker."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,24 +15,24 @@ from sqvae.quantizers import Quantizer, Stage
 
 
 class Speech(NamedTuple):
-    """A batch of utterances, or of crops from them, with the frames around each that the encoder sees besides."""
+    """A batch of utterances, or of crops, with the context frames that the encoder needs."""
 
     frames: Tensor
-    """(batch, 2n + 2, mels), in dB: of each its own frames, after one before them, and anything beyond its end."""
+    """(batch, 2n + 2, mels), in dB: one context frame, the frames of each utterance, and anything beyond its end."""
     speakers: Tensor
-    """(batch,): who speaks."""
+    """(batch,): the speaker numbers."""
     lengths: Tensor | None = None
-    """(batch,): how many frames are each one's own; None: all 2n, of every one."""
+    """(batch,): the number of frames of each utterance; None: all have 2n."""
 
 
 def padded(utterances: Sequence[Tensor], speakers: Tensor) -> Speech:  # (T_i, mels) each, (batch,)
-    """Whole utterances of different lengths as one batch: the first and the last frame of each once more, as context.
+    """A batch of whole utterances of different lengths; the first and the last frame of each are repeated as context.
 
-    Where a length is odd, the last encoding stands for the last frame and that repetition.
+    If a length is odd, the last encoding stands for the last frame and its repetition.
     """
     longest = max(_even(len(frames)) for frames in utterances)
     rows = [
-        pad(_with_context(frames), (0, 0, 0, longest - _even(len(frames))))  # zeros, which no one's own frames meet
+        pad(_with_context(frames), (0, 0, 0, longest - _even(len(frames))))  # zeros don't affect the utterance's frames
         for frames in utterances
     ]
     lengths = torch.tensor([len(frames) for frames in utterances], device=rows[0].device)
@@ -53,17 +53,17 @@ class SpeechModel(nn.Module):
 
     .. math:: \mathcal L = -\log p_\theta(x \mid Z_q, s) + \mathcal R_\varphi(Z, Z_q) - H(\hat P_\varphi(Z_q \mid Z))
 
-    Frames come in dB. The networks see, and the likelihood compares, :math:`(x - m) / a` of each mel dimension:
-    standardised, or on a scale that is given.
+    Frames are in dB. The networks and the likelihood use :math:`(x - m) / a` of each mel dimension: standardised, or on
+    a given scale.
 
     Arguments:
-        encoder: frames (batch, mels, 2n + 2) to encodings (batch, dim, n); with log-variances for quantizers that need
-            them.
+        encoder: maps frames (batch, mels, 2n + 2) to encodings (batch, dim, n), with log-variances for quantizers that
+            need them.
         quantizer: one of :data:`sqvae.quantizers.QUANTIZERS`, with ``channel_first=True``.
-        decoder: codes' vectors and speakers to frames, (batch, 2n, mels).
-        likelihood: of the frames.
-        offset: (mels,), m: in dB.
-        scale: (mels,), a: in dB.
+        decoder: maps quantized encodings and speakers to frames, (batch, 2n, mels).
+        likelihood: the likelihood of the frames.
+        offset: (mels,), m in dB.
+        scale: (mels,), a in dB.
     """
 
     offset: Tensor
@@ -88,11 +88,12 @@ class SpeechModel(nn.Module):
         self.register_buffer("scale", scale.float().clone())
 
     def forward(self, x: Speech, temperature: float | Tensor | Stage = 1.0, *, sample: bool = False) -> Objective:
-        """Encode, quantize, decode, and compare with the frames.
+        """Encode, quantize, decode, and compute the objective.
 
         Arguments:
-            temperature: of the quantizer's relaxation, or all that a schedule says of a step.
-            sample: in ``eval()``, draw from the posterior rather than take its mode.
+            x: the batch.
+            temperature: the temperature of the relaxation, or the stage of a schedule.
+            sample: in ``eval()``, sample from the posterior instead of taking its mode.
         """
         frames = self._normalised(x.frames)
         positions = self._positions(x.lengths)
@@ -107,28 +108,30 @@ class SpeechModel(nn.Module):
         return Objective(output, fit, quantized, own.numel() / len(output))
 
     def own_frames(self, frames: Tensor, lengths: Tensor | None) -> Tensor:  # (batch, 2n, mels), (batch,) -> (F, mels)
-        """The frames that are the utterances' own, one after the other."""
+        """The valid frames of all utterances, one after the other."""
         return frames.flatten(0, 1) if lengths is None else frames[within(lengths, frames.shape[1])]
 
     @torch.no_grad()
     def encode(self, x: Speech) -> Tensor:  # -> (batch, n)
-        """The likeliest codes, as in ``eval()``; beyond the end of an utterance they mean nothing."""
+        """The most probable codes, as in ``eval()``. Codes beyond the end of an utterance have no meaning."""
         with evaluating(self):
             z, log_variance = self._encodings(x)
             return self.quantizer.encode(z, log_variance=log_variance)
 
     @torch.no_grad()
     def encodings(self, x: Speech) -> Tensor:  # -> (batch, n, dim)
-        """What the codes are chosen by: continuous, before quantization, as in ``eval()``."""
+        """The continuous encodings before quantization, as in ``eval()``."""
         with evaluating(self):
             return self._encodings(x)[0].mT
 
     @torch.no_grad()
     def decode(self, codes: Tensor, speakers: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """(batch, n), (batch,), (batch,) -> (batch, 2n, mels): the likeliest frames in dB, as in ``eval()``.
+        """(batch, n), (batch,), (batch,) -> (batch, 2n, mels): the most probable frames in dB, as in ``eval()``.
 
         Arguments:
-            lengths: how many frames are each utterance's own; None: all.
+            codes: the codes.
+            speakers: the speaker of each utterance.
+            lengths: the number of frames of each utterance; None: all have 2n.
         """
         with evaluating(self):
             output = self.decoder(self.quantizer.decode(codes), speakers, self._positions(lengths))
@@ -136,7 +139,7 @@ class SpeechModel(nn.Module):
 
     @torch.no_grad()
     def reconstruct(self, x: Speech) -> Tensor:  # -> (batch, 2n, mels)
-        """The frames, in dB, after a round trip through their latents, as in ``eval()``."""
+        """The reconstructed frames in dB, as in ``eval()``."""
         with evaluating(self):
             return self.likelihood.predict(self(x).output) * self.scale + self.offset
 
@@ -148,5 +151,5 @@ class SpeechModel(nn.Module):
         return (frames - self.offset) / self.scale
 
     def _positions(self, lengths: Tensor | None) -> Tensor | None:
-        """How many encodings each utterance has."""
+        """The number of encodings of each utterance."""
         return None if lengths is None else (lengths + STRIDE - 1) // STRIDE

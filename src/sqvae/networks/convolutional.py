@@ -1,4 +1,4 @@
-r"""The paper's convolutional networks for pictures: one encoder and one decoder, of which each of its nets is a case.
+r"""The paper's convolutional networks for images: one encoder and one decoder, which cover all networks of the paper.
 
 ==============================  =====================  ========  =======  ============
 net                             ``widths``             ``mix``   blocks   where
@@ -9,11 +9,11 @@ CIFAR10, CelebA (32x32, 64x64)  ``(d / 2, d)``         yes       6        append
 CelebA-HQ (256x256)             ``(16, 32, 64)``       yes       6        appendix F
 ==============================  =====================  ========  =======  ============
 
-The paper's VAE has the same net with a linear layer more at either end of the latent, which is one vector then:
-:func:`to_vector` and :func:`from_vector`.
+The paper's VAE has the same network with an additional linear layer before and after the latent, which is then one
+vector: :func:`to_vector` and :func:`from_vector`.
 
-A convolution whose output is normalised has no bias: normalisation would take it out again, its gradient would be
-rounding errors alone, and Adam would make steps of them.
+A convolution whose output is normalised has no bias: normalisation would remove it, its gradient would consist of
+rounding errors only, and Adam would turn these into steps.
 """
 
 import math
@@ -26,7 +26,7 @@ from sqvae.networks.normalisation import BatchNorm2d
 
 
 class ResBlock(nn.Module):
-    """ReLU, 3x3 convolution, batch norm, ReLU, 1x1 convolution, batch norm, and the input added to that."""
+    """A residual block: x + branch(x), with ReLU, 3x3 convolution, batch norm, ReLU, 1x1 convolution, batch norm."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class ResBlock(nn.Module):
 
 
 class WithLogVariance(nn.Module):
-    """An encoder with a second head, one more ResBlock, for quantizers whose variance depends on the input."""
+    """An encoder with a second output, from one more ResBlock, for quantizers whose variance depends on the input."""
 
     def __init__(self, encoder: nn.Module, dim: int) -> None:
         super().__init__()
@@ -66,15 +66,15 @@ def conv_encoder(
     blocks: int = 0,
     log_variance: bool = False,
 ) -> nn.Module:
-    """Pictures (batch, channels, H, W) to encodings (batch, dim, h, w), with h = H / 2^len(widths).
+    """An encoder from images (batch, channels, H, W) to encodings (batch, dim, h, w), with h = H / 2^len(widths).
 
     Arguments:
-        channels: of the pictures.
-        dim: of the encodings.
-        widths: the channels after each halving of the size; (32, dim) by default. Without `mix` the last is `dim`.
-        mix: a 3x3 convolution to `dim` channels comes after the halvings.
-        blocks: the number of ResBlocks at the end.
-        log_variance: return (z, log_variance), the latter from one ResBlock more.
+        channels: number of channels of the images.
+        dim: dimension of the encodings.
+        widths: number of channels after each downsampling by 2; (32, dim) by default. Without `mix` the last is `dim`.
+        mix: add a 3x3 convolution to `dim` channels after the downsampling.
+        blocks: number of ResBlocks at the end.
+        log_variance: return (z, log_variance), the latter from one more ResBlock.
     """
     widths = _widths(widths, dim, mix)
     layers: list[nn.Module] = []
@@ -98,12 +98,12 @@ def conv_decoder(
     blocks: int = 0,
     bounded: bool = True,
 ) -> nn.Sequential:
-    """Encodings (batch, dim, h, w) to pictures (batch, channels, H, W): the encoder's layers, mirrored.
+    """A decoder from encodings (batch, dim, h, w) to images (batch, channels, H, W): the encoder's layers, mirrored.
 
     Arguments:
-        channels, dim, widths, mix: the encoder's.
-        blocks: the number of ResBlocks at the beginning.
-        bounded: end in [0, 1]. Likelihoods of labels want it unbounded.
+        channels, dim, widths, mix: the same as for the encoder.
+        blocks: number of ResBlocks at the beginning.
+        bounded: apply a sigmoid, so that outputs are in [0, 1]. Likelihoods of labels need unbounded outputs.
     """
     widths = _widths(widths, dim, mix)
     layers: list[nn.Module] = [ResBlock(dim) for _ in range(blocks)]
@@ -130,7 +130,7 @@ class _ToVector(nn.Module):
         nn.init.zeros_(self.vector.bias)
         self.head = nn.Linear(self.map_size, dim) if log_variance else None
         if self.head is not None:
-            # Drawn weights would give variances from almost none to thousands, whose noise drowns the vector.
+            # Random weights would give variances from nearly 0 to thousands, whose noise would hide the vector.
             nn.init.zeros_(self.head.weight)
             nn.init.zeros_(self.head.bias)
 
@@ -139,8 +139,8 @@ class _ToVector(nn.Module):
         if encodings.shape[1:] != self.map_shape:
             stride, (_, height, width) = x.shape[2] // encodings.shape[2], self.map_shape
             raise ValueError(
-                f"this network's latent is one vector, so it takes pictures of {stride * height}x{stride * width} "
-                f"only; got {x.shape[2]}x{x.shape[3]}: bring them to that size"
+                f"the latent of this network is one vector, so it takes only images of {stride * height}x"
+                f"{stride * width}; got {x.shape[2]}x{x.shape[3]}: resize them"
             )
         f = encodings.flatten(1) * self.map_size**-0.5
         z: Tensor = self.vector(f)
@@ -150,33 +150,34 @@ class _ToVector(nn.Module):
 def to_vector(
     encoder: nn.Module, map_shape: tuple[int, int, int], dim: int, *, log_variance: bool = False
 ) -> nn.Module:
-    r"""Pictures (batch, C, H, W) to one vector each, (batch, dim): a linear layer at the end of an encoder.
+    r"""An encoder from images (batch, C, H, W) to one vector each, (batch, dim): adds a linear layer to an encoder.
 
     .. math:: z = W f / \sqrt n + b
 
-    Here f are the n numbers of a map, and W begins as N(0, 1), b as 0. Without the root a map of 64x16x16 does not
-    train at Adam's usual rate: a step moves each of n weights by as much, and the vector by n times that.
+    Here f are the n values of a map. W is initialised as N(0, 1), b as 0. Without the root, a map of 64x16x16 does not
+    train at Adam's usual learning rate: a step changes each of the n weights by the same amount, and the vector by n
+    times that.
 
     Arguments:
-        encoder: pictures to maps, (batch, C, H, W) to ``(batch, *map_shape)``.
-        map_shape: (channels, h, w). A linear layer is made for one size of pictures.
-        dim: of the vector.
-        log_variance: return (z, log_variance), the latter from a second linear layer that begins as 0: with unit
-            variance.
+        encoder: an encoder from images to maps, (batch, C, H, W) to ``(batch, *map_shape)``.
+        map_shape: (channels, h, w). The linear layer works for one size of images only.
+        dim: dimension of the vector.
+        log_variance: return (z, log_variance), the latter from a second linear layer, which is initialised as 0: with
+            unit variance.
     """
     return _ToVector(encoder, map_shape, dim, log_variance)
 
 
 def from_vector(decoder: nn.Module, map_shape: tuple[int, int, int], dim: int) -> nn.Sequential:
-    """Vectors (batch, dim) to pictures (batch, C, H, W): a linear layer at the beginning of a decoder.
+    """A decoder from vectors (batch, dim) to images (batch, C, H, W): adds a linear layer before a decoder.
 
-    Its weights begin as N(0, 1 / dim), so that a standard normal vector becomes a map of unit variance, as a codebook's
-    codes make.
+    Its weights are initialised as N(0, 1 / dim), so that a standard normal vector gives a map of unit variance, like
+    the codes of a codebook.
 
     Arguments:
-        decoder: maps to pictures, ``(batch, *map_shape)`` to (batch, C, H, W).
+        decoder: a decoder from maps to images, ``(batch, *map_shape)`` to (batch, C, H, W).
         map_shape: (channels, h, w).
-        dim: of the vector.
+        dim: dimension of the vector.
     """
     linear = nn.Linear(dim, math.prod(map_shape))
     nn.init.normal_(linear.weight, 0.0, dim**-0.5)
@@ -187,16 +188,16 @@ def from_vector(decoder: nn.Module, map_shape: tuple[int, int, int], dim: int) -
 def _widths(widths: Sequence[int] | None, dim: int, mix: bool) -> tuple[int, ...]:
     widths = (32, dim) if widths is None else tuple(widths)
     if not widths or min(widths) < 1:
-        raise ValueError(f"widths must name at least one number of channels, each at least 1; got {widths}")
+        raise ValueError(f"widths must contain at least one number of channels, each at least 1; got {widths}")
     if not mix and widths[-1] != dim:
         raise ValueError(
-            f"without mix, the last of the widths is the encodings' dimension: expected {dim}, got {widths}"
+            f"without mix, the last of the widths must be the dimension of the encodings: expected {dim}, got {widths}"
         )
     return widths
 
 
 def initialise(layer: nn.Module) -> None:
-    """Convolutions N(0, 0.02), the weights of batch normalisation N(1, 0.02), biases 0."""
+    """Initialise a layer: convolutions N(0, 0.02), the weights of batch normalisation N(1, 0.02), biases 0."""
     weight, bias = getattr(layer, "weight", None), getattr(layer, "bias", None)
     if not isinstance(weight, Tensor):
         return

@@ -1,4 +1,4 @@
-"""Networks as they are used rather than trained."""
+"""Switching networks to evaluation mode."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from torch import nn
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """In ``eval()`` for a while: no noise, and no batch statistics updated. Then every part as it was."""
+    """Switch a model to ``eval()`` during the block; then restore the mode of every module."""
     training = [module for module in model.modules() if module.training]
     for module in training:
         module.training = False

@@ -1,4 +1,4 @@
-"""Batch normalisation over all processes that share a batch, and none where training is over."""
+"""Batch normalisation over all processes that share a batch, and its removal after training."""
 
 import copy
 from itertools import pairwise
@@ -11,25 +11,25 @@ from sqvae.distributions.processes import processes, stack_over_processes
 
 
 class BatchNorm2d(nn.Module):
-    r"""Batch normalisation whose batch is the global one.
+    r"""Batch normalisation with the statistics of the global batch.
 
     .. math:: y = \gamma \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta,
 
-    with mean and variance over batch and places of each channel: in training those of the batch, over all processes
-    that share it; in ``eval()`` the averages over recent training batches. In one process this is
-    :class:`torch.nn.BatchNorm2d`, and the names in its state are the same. With several processes the batch's
-    statistics follow from each process's own, :math:`\mu_r` and :math:`\sigma_r^2` over :math:`n_r` values,
+    with the mean and the variance of each channel over batch and positions: in training those of the batch, over all
+    processes that share it; in ``eval()`` the running averages of training batches. In one process this equals
+    :class:`torch.nn.BatchNorm2d`, and the names in its state are the same. With several processes the statistics of the
+    batch are computed from those of each process, :math:`\mu_r` and :math:`\sigma_r^2` over :math:`n_r` values,
 
     .. math:: \mu = \frac1n \sum_r n_r \mu_r, \qquad
               \sigma^2 = \frac1n \sum_r n_r \left(\sigma_r^2 + (\mu_r - \mu)^2\right), \qquad n = \sum_r n_r.
 
-    :class:`torch.nn.SyncBatchNorm` does the same on accelerators only; on a CPU it raises. With
-    :class:`torch.nn.BatchNorm2d` each process would normalise by its own slice, and the loss depend on their number.
+    :class:`torch.nn.SyncBatchNorm` does the same, but on accelerators only. With :class:`torch.nn.BatchNorm2d` each
+    process would normalise by its own slice, and the loss would depend on the number of processes.
 
     Arguments:
-        channels: the size of axis 1.
+        channels: number of channels, the size of axis 1.
         eps: :math:`\epsilon`.
-        momentum: how much a batch counts in the averages.
+        momentum: the weight of a batch in the running averages.
     """
 
     running_mean: Tensor
@@ -55,8 +55,8 @@ class BatchNorm2d(nn.Module):
             _, number = processes()
             if number * x.numel() == self.channels:
                 raise ValueError(
-                    f"batch normalisation can't train on a single value a channel, as in shape {tuple(x.shape)}: "
-                    f"take a larger batch, more data, or larger pictures"
+                    f"batch normalisation can't train on a single value per channel, as in shape {tuple(x.shape)}: "
+                    f"use a larger batch, more data, or larger images"
                 )
             if number > 1:
                 return self._over_processes(x)
@@ -96,9 +96,9 @@ class BatchNorm2d(nn.Module):
 
 
 def without_batch_norm(network: nn.Module) -> nn.Module:
-    r"""A copy of a network for use in ``eval()``, faster by its normalisations.
+    r"""A copy of a network for ``eval()``, with batch normalisation merged into the convolutions, which is faster.
 
-    There, :math:`\gamma (W x + c - \mu) / \sigma + \beta` is itself a convolution, with the weights
+    In ``eval()``, :math:`\gamma (W x + c - \mu) / \sigma + \beta` is itself a convolution, with the weights
     :math:`W \gamma / \sigma` and the bias :math:`(c - \mu) \gamma / \sigma + \beta`. The result is the same up to
     rounding.
     """

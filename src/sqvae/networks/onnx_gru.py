@@ -1,23 +1,24 @@
-"""Recurrent layers as one node each of an ONNX graph, for sequences of any length."""
+"""Recurrent layers as single nodes of an ONNX graph, for sequences of any length."""
 
 import torch
 from torch import Tensor, nn
 
 OPSET = 18
-"""The version of ONNX whose GRU this is."""
+"""The ONNX version that defines this GRU."""
 
 
 class OnnxGRU(nn.Module):
-    r"""A bidirectional, batch-first :class:`torch.nn.GRU`, to be traced for ONNX and for nothing else.
+    r"""A bidirectional, batch-first :class:`torch.nn.GRU`, only for tracing to ONNX.
 
-    Tracing unrolls torch's own layers over the length of the example, which fixes it. Here each layer is ONNX's GRU:
+    Tracing unrolls torch's own layers over the length of the example, which fixes the length. Here each layer is one
+    ONNX GRU:
 
     .. math:: h_t = (1 - u_t) \odot n_t + u_t \odot h_{t-1}
 
-    with the gates in the order u, r, n rather than torch's r, u, n, and both directions' weights in one tensor.
+    with the gates in the order u, r, n instead of torch's r, u, n, and the weights of both directions in one tensor.
 
     Arguments:
-        recurrent: whose weights to take.
+        recurrent: the layers whose weights are used.
     """
 
     def __init__(self, recurrent: nn.GRU) -> None:
@@ -50,7 +51,7 @@ class OnnxGRU(nn.Module):
 
 
 def _both_directions(recurrent: nn.GRU, name: str) -> Tensor:  # (3 hidden, ...) -> (2, 3 hidden, ...)
-    """A layer's weights or biases, forward and backward, with the gates in ONNX's order."""
+    """The weights or biases of a layer, forward and backward, with the gates in ONNX's order."""
     ordered = []
     for direction in ("", "_reverse"):
         reset, update, new = recurrent.get_parameter(name + direction).detach().chunk(3)

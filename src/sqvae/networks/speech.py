@@ -1,7 +1,7 @@
-r"""The paper's networks for speech (appendix E.2): log-mel frames to one encoding for every two of them, and back.
+r"""The paper's networks for speech (appendix E.2): log-mel frames to one encoding for every two frames, and back.
 
-Where a batch holds utterances of different lengths, what lies beyond the end of one is kept at 0 after every layer, as
-a convolution's padding is: each utterance comes out as it would alone.
+If a batch contains utterances of different lengths, positions beyond the end of an utterance are set to 0 after every
+layer, like the padding of a convolution, so each utterance gives the same result as alone.
 """
 
 import torch
@@ -12,31 +12,31 @@ from sqvae.distributions.processes import own_rows
 from sqvae.networks.normalisation import BatchNorm2d
 
 CONTEXT = 1
-"""Frames that the encoder sees before the first and after the last one that the decoder gives back."""
+"""Number of frames that the encoder sees before the first and after the last frame that the decoder returns."""
 
 STRIDE = 2
-"""Frames to one encoding."""
+"""Number of frames per encoding."""
 
 HALVING = 2
-"""The number, from 0, of the convolution that halves the rate."""
+"""The index of the convolution that halves the frame rate."""
 
 
 def _convolution(before: int, after: int, width: int, *, stride: int = 1, padding: int = 0) -> nn.Sequential:
-    # Pictures one pixel high, so that normalisation over processes, and its removal after training, exist once.
+    # 2D convolutions on inputs of height 1, so that batch normalisation and its removal need not be written twice.
     convolution = nn.Conv2d(before, after, (1, width), stride=(1, stride), padding=(0, padding), bias=False)
     return nn.Sequential(convolution, BatchNorm2d(after), nn.ReLU())
 
 
 class SpeechEncoder(nn.Module):
-    """Five convolutions, the third of which halves the rate, and a linear layer.
+    """Five convolutions, the third of which halves the frame rate, and a linear layer.
 
-    The first has no padding, so that 2n + 2 frames become n encodings: a crop is seen with the frames around it.
+    The first has no padding, so 2n + 2 frames give n encodings: a crop is encoded with the frames around it.
 
     Arguments:
-        mels: the size of a frame.
-        dim: of the encodings.
-        channels: of the convolutions.
-        log_variance: return (z, log_variance), the latter from outputs of their own.
+        mels: number of mel bands of a frame.
+        dim: dimension of the encodings.
+        channels: number of channels of the convolutions.
+        log_variance: return (z, log_variance), the latter from separate outputs.
     """
 
     def __init__(self, mels: int, dim: int, *, channels: int = 768, log_variance: bool = False) -> None:
@@ -59,7 +59,8 @@ class SpeechEncoder(nn.Module):
         """Encode a batch.
 
         Arguments:
-            positions: how many of the n encodings are each utterance's own; None: all.
+            frames: the frames, with context.
+            positions: the number of valid encodings of each utterance; None: all n.
         """
         length = frames.shape[-1]
         if length < 2 * CONTEXT + STRIDE or (length - 2 * CONTEXT) % STRIDE:
@@ -80,15 +81,15 @@ class SpeechEncoder(nn.Module):
 
 
 def within(lengths: Tensor, longest: int) -> Tensor:  # (batch,) -> (batch, longest)
-    """Which places lie before the end of each."""
+    """A mask of the positions before the end of each sequence."""
     return torch.arange(longest, device=lengths.device) < lengths.unsqueeze(-1)
 
 
 class Jitter(nn.Module):
-    r"""In training, some positions take the vector of a neighbour, so that no code comes to count on its place.
+    r"""In training, replace some vectors by those of a neighbouring position, so that codes don't rely on positions.
 
-    Each position takes the one before it with probability p / 2, the one after it likewise, and keeps its own
-    otherwise; the ends keep theirs where there is no neighbour.
+    Each position takes the vector before it with probability p / 2, the one after it with probability p / 2, and keeps
+    its own otherwise; at the ends, a position without that neighbour keeps its own.
 
     Arguments:
         probability: p.
@@ -114,15 +115,15 @@ class Jitter(nn.Module):
 
 
 class SpeechDecoder(nn.Module):
-    """Jitter, the speaker's embedding at each position, every position twice, two bidirectional GRUs, a linear layer.
+    """Jitter, the speaker's embedding at each position, upsampling by 2, two bidirectional GRUs, and a linear layer.
 
     Arguments:
-        mels: the size of a frame.
-        dim: of the encodings.
-        speakers: how many the model knows.
-        speaker_dim: the dimension of a speaker's embedding.
-        hidden: of each direction of the recurrent layers.
-        jitter: the probability that a position takes a neighbour's vector in training.
+        mels: number of mel bands of a frame.
+        dim: dimension of the encodings.
+        speakers: number of speakers.
+        speaker_dim: dimension of a speaker's embedding.
+        hidden: hidden size of each direction of the recurrent layers.
+        jitter: probability that a position takes a neighbour's vector in training.
     """
 
     def __init__(
@@ -140,8 +141,9 @@ class SpeechDecoder(nn.Module):
         """Decode a batch.
 
         Arguments:
-            speakers: who speaks each utterance.
-            positions: how many of the n encodings are each utterance's own; None: all.
+            z_q: the quantized encodings.
+            speakers: the speaker of each utterance.
+            positions: the number of valid encodings of each utterance; None: all n.
         """
         vectors = self.jitter(z_q).mT
         voice = self.speakers(speakers).unsqueeze(1).expand(-1, vectors.shape[1], -1)
@@ -153,7 +155,7 @@ class SpeechDecoder(nn.Module):
         if positions is None:
             y: Tensor = self.recurrent(x)[0]
             return y
-        # The backward direction must begin at the end of each utterance, not at the end of the longest.
+        # The backward direction must start at the end of each utterance, not at the end of the longest.
         packed = pack_padded_sequence(x, (STRIDE * positions).cpu(), batch_first=True, enforce_sorted=False)
         unpacked: Tensor = pad_packed_sequence(self.recurrent(packed)[0], batch_first=True, total_length=x.shape[1])[0]
         return unpacked

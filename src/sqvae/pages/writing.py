@@ -18,7 +18,7 @@ from sqvae.analysis import (
     training_views,
 )
 from sqvae.codec import check_ending
-from sqvae.codec.aside import PlainFile
+from sqvae.codec.writing import PlainFile
 from sqvae.data import Progress
 from sqvae.files import check_free
 from sqvae.metrics.meanings import meanings

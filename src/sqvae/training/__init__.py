@@ -1,4 +1,4 @@
-"""Training: one loop for everything, and checkpoints that outlive any kill."""
+"""Training: one loop for all models, and checkpoints that survive a kill at any time."""
 
 from sqvae.training.annealing import ANY_BUDGET, Annealing, any_budget
 from sqvae.training.checkpoints import (

@@ -1,4 +1,4 @@
-"""One schedule for any number of steps, for our own loop and for anybody else's."""
+"""A schedule for any number of steps, for this package's training loop and for other loops."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from sqvae.training.plan import Plan
 from sqvae.training.schedules import Cosine, stage
 
 TIMES = "times"
-"""The entry of a parameter group that says how many times faster than the rest it learns."""
+"""The entry of a parameter group that contains the factor of its learning rate."""
 
 
 ANY_BUDGET: Mapping[str, Any] = {
@@ -24,49 +24,49 @@ ANY_BUDGET: Mapping[str, Any] = {
     "straight_through_end": 1.0,
     "evenness": 1.0,
 }
-"""What a plan for any number of steps says, whatever the data: see :class:`Annealing`. The numbers were chosen on
-validation pictures of CIFAR10 and MNIST: docs/schedule.md has all that was tried."""
+"""The plan for any number of steps, independent of the data: see :class:`Annealing`. The values were chosen on
+validation images of CIFAR10 and MNIST: docs/schedule.md lists all that was tried."""
 
 
 def any_budget(**changes: Any) -> Plan:
-    """The plan for any number of steps, which it is left to say: ``epochs=20``, or ``steps=1000``.
+    """The plan for any number of steps. Pass the length of the run: ``epochs=20``, or ``steps=1000``.
 
     Arguments:
-        changes: of the plan's fields.
+        changes: fields of the plan that differ from ``ANY_BUDGET``.
     """
     return Plan(**{**ANY_BUDGET, **changes})
 
 
 class Annealing:
-    r"""Temperature, variance, gradients and learning rates over a run of so many steps, with nothing else to choose.
+    r"""Temperature, variance, gradients and learning rates over a run of a given number of steps; nothing else to set.
 
-    Four things keep a short run from annealing by itself with all of its codes, and each has its answer here.
+    Four effects keep a short run from annealing by itself with all of its codes in use. Each has its remedy here.
 
-    - The entropy in the bound holds the variance up, so that all codes are tried; in a short run it does so to the end,
-      and the decoder learns mixtures of codes. Any variance is a valid posterior, so it may follow an objective of its
-      own: with s its logarithm,
+    - The entropy in the bound keeps the variance large, so that all codes are tried. In a short run it does so to the
+      end, and the decoder learns mixtures of codes. Any variance is a valid posterior, so it may follow its own
+      objective: with s its logarithm,
 
       .. math:: \frac{d s}{d t} \propto -\frac{\partial}{\partial s} \left[-\log p_\theta(x \mid Z_q) + \beta_t
                 \left(\mathcal R_\varphi(Z, Z_q) - H(\hat P_\varphi(Z_q \mid Z))\right)\right],
                 \qquad \beta_t = 0.1^{t/T}.
 
-      It goes as far down as the error asks for, and no further: choices that make no difference stay free. Codes and
-      network are trained by the bound itself, :math:`\beta = 1`, throughout.
-    - The relaxed draw's gradient vanishes as choices become certain. A share :math:`\lambda_t = t/T` of the decoder's
-      is given to the encodings besides, straight through.
-    - Each code gets few gradients, so that codes learn five times as fast as the network.
-    - Which codes are lost is decided early, while choices are random. The bound's divergence from the uniform prior is
-      the information that codes carry, and how uneven their mean use is, :math:`\mathrm{KL}(\bar P \,\|\, 1/K)`. The
-      latter counts once more: a code costs the logarithm of how often it is used. A larger divergence leaves the bound
-      a bound.
+      It decreases only as far as the reconstruction error requires: choices that make no difference stay random. Codes
+      and network are trained by the bound itself, :math:`\beta = 1`, throughout.
+    - The gradient of the relaxed sample vanishes as choices become certain. A share :math:`\lambda_t = t/T` of the
+      decoder's gradient is passed to the encodings in addition, straight through.
+    - Each code gets few gradients, so codes learn five times as fast as the network.
+    - Codes are lost early, while choices are random. The bound's divergence from the uniform prior is the sum of the
+      information that codes carry and of the unevenness of codebook usage, :math:`\mathrm{KL}(\bar P \,\|\, 1/K)`. The
+      latter is counted once more: a code costs the logarithm of its usage. A larger divergence leaves the bound a
+      bound.
 
-    The temperature is :math:`\tau_t = 0.3^{t/T}`, and the rates fall to 0 by a cosine.
+    The temperature is :math:`\tau_t = 0.3^{t/T}`, and the learning rates fall to 0 by a cosine.
 
-    It is a function of the step alone, so that a run that goes on after an interruption needs no more than its number.
+    The schedule depends on the step alone, so resuming a run needs only the number of the step.
 
     Arguments:
-        steps: of the whole run, T.
-        learning_rate: the first of the network's.
+        steps: number of steps of the whole run, T.
+        learning_rate: the initial learning rate of the network.
     """
 
     def __init__(self, steps: int, *, learning_rate: float | None = None) -> None:
@@ -77,15 +77,16 @@ class Annealing:
         self._rate = Cosine(self.plan.learning_rate, steps)
 
     def groups(self, model: nn.Module) -> list[dict[str, Any]]:
-        """The parameters of a model with quantizers in it, as an optimizer takes them."""
+        """The parameter groups for an optimizer, for a model that contains quantizers."""
         groups = parameter_groups(model, self.plan)
         return [{**group, "lr": self.plan.learning_rate * group[TIMES]} for group in groups]
 
     def begin(self, step: int, optimizer: Optimizer) -> Stage:
-        """Set the rates of a step, and say what the quantizer is to know of it.
+        """Set the learning rates of a step, and return the stage to pass to the quantizer.
 
         Arguments:
-            step: from 0 on; after the last, all stays as it was there.
+            step: the step, from 0. After the last step everything stays as it was there.
+            optimizer: an optimizer with the parameter groups of :meth:`groups`.
         """
         step = min(step, self.steps)
         set_rates(optimizer, self._rate.rate(step))
@@ -93,7 +94,7 @@ class Annealing:
 
 
 def parameter_groups(model: nn.Module, plan: Plan) -> list[dict[str, Any]]:
-    """What is trained: the network, and the quantizers' own numbers, which learn at a multiple of its rate."""
+    """The parameter groups: the network, and the quantizers, whose learning rate is a multiple of the network's."""
     own = {id(parameter) for parameter in _of_quantizers(model)} if plan.codebook_rate != 1 else set()
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = (
@@ -104,7 +105,7 @@ def parameter_groups(model: nn.Module, plan: Plan) -> list[dict[str, Any]]:
 
 
 def set_rates(optimizer: Optimizer, rate: float) -> None:
-    """Give each group the network's rate, as many times as it says."""
+    """Set the learning rate of each group to the network's rate times the group's factor."""
     for group in optimizer.param_groups:
         group["lr"] = rate * group.get(TIMES, 1.0)
 

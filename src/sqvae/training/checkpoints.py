@@ -1,8 +1,8 @@
-"""Checkpoints: a folder with the configuration, the weights and the training state. Nothing in it is pickled.
+"""Checkpoints: a folder with the configuration, the weights and the training state, without pickle.
 
-A checkpoint is written to the side, down to the disk, and renamed into place; a manifest with the hash of each file is
-part of it. So whatever has a checkpoint's name is a whole one, whenever the process was killed, and a file that was cut
-or changed afterwards is found out before anything is read from it.
+A checkpoint is written to a temporary folder, flushed to the disk, and renamed. It contains a manifest with the hash of
+each file. So a folder with a checkpoint's name is always complete, whenever the process was killed, and a file that was
+truncated or changed afterwards is detected before anything is read from it.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from torch import Tensor
 from sqvae.files import UncheckedWarning, sync, write_text
 
 LOG = "log.jsonl"
-"""Of a run, beside its checkpoints."""
+"""The log file of a run, beside its checkpoints."""
 
 CONFIG, WEIGHTS, STATE, STATE_TENSORS, MANIFEST = (
     "config.json",
@@ -36,30 +36,31 @@ CONFIG, WEIGHTS, STATE, STATE_TENSORS, MANIFEST = (
 
 
 LARGEST_JSON = 1 << 26
-"""Bytes of any of the files of text. Class names and speakers are all that can make them large."""
+"""Maximum number of bytes of a JSON file. Only class names and speakers can make these files large."""
 
 
 class CheckpointError(Exception):
-    """A checkpoint can't be written or read; the message says which, why, and what to do."""
+    """A checkpoint can't be written or read; the message says which one, why, and what to do."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a checkpoint holds."""
+    """The content of a checkpoint."""
 
     config: Mapping[str, Any]
     weights: Mapping[str, Tensor] = field(repr=False)
     state: Mapping[str, Any] | None = None
-    """Of the training, as far as it is not tensors; None in a checkpoint that is only to be used."""
+    """The training state, except for tensors; None in a checkpoint without training state."""
     state_tensors: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
 
 
 def write_checkpoint(target: Path, checkpoint: Checkpoint, *, previous: Path | None = None) -> None:
-    """Write a checkpoint, and put it in the place of the one that is there.
+    """Write a checkpoint, and replace an existing one.
 
     Arguments:
         target: the folder.
-        previous: where to keep the one that was there; it is deleted otherwise, once the new one stands.
+        checkpoint: what to write.
+        previous: where to keep the checkpoint that is replaced; by default it is deleted once the new one is in place.
     """
     new, old = target.with_name(target.name + ".new"), previous or target.with_name(target.name + ".old")
     try:
@@ -80,16 +81,17 @@ def write_checkpoint(target: Path, checkpoint: Checkpoint, *, previous: Path | N
 
 
 def restore_interrupted(target: Path) -> None:
-    """Put back what a kill between two renames has left under its old name."""
+    """Restore a checkpoint that a kill between two renames left under its old name."""
     old = target.with_name(target.name + ".old")
     if not target.exists() and old.exists():
         old.rename(target)
 
 
 def read_checkpoint(folder: Path, *, training: bool = False) -> Checkpoint:
-    """Read a checkpoint, every file checked against the manifest first.
+    """Read a checkpoint. Every file is verified against the manifest first.
 
     Arguments:
+        folder: the checkpoint.
         training: read the training state as well.
     """
     verify(folder)
@@ -99,14 +101,14 @@ def read_checkpoint(folder: Path, *, training: bool = False) -> Checkpoint:
         if not training:
             return Checkpoint(config, weights)
         if not (folder / STATE).exists():
-            raise CheckpointError(f"{folder} holds weights only, and no training state to go on from")
+            raise CheckpointError(f"{folder} contains weights only, without the training state that resuming needs")
         return Checkpoint(config, weights, read_json(folder / STATE), load_file(folder / STATE_TENSORS))
     except (OSError, ValueError, SafetensorError) as failure:
         raise CheckpointError(f"can't read the checkpoint {folder}: {failure}") from failure
 
 
 def verify(folder: Path) -> None:
-    """Raise if a checkpoint is not there, or not as it was written."""
+    """Raise CheckpointError if a checkpoint does not exist or is damaged."""
     if not folder.is_dir():
         raise CheckpointError(f"there is no checkpoint {folder}")
     if not (folder / MANIFEST).exists():
@@ -118,53 +120,53 @@ def verify(folder: Path) -> None:
 
 
 def _damage(folder: Path) -> str | None:
-    """What is not as the manifest says."""
+    """What differs from the manifest, in words; None if nothing does."""
     try:
         manifest = {
             name: (int(entry["bytes"]), str(entry["sha256"])) for name, entry in read_json(folder / MANIFEST).items()
         }
     except (CheckpointError, TypeError, KeyError, ValueError, OverflowError):
-        return f"{MANIFEST} is no longer what it was"
+        return f"{MANIFEST} can't be read"
     there = {name for name in (CONFIG, WEIGHTS, STATE, STATE_TENSORS) if (folder / name).exists()}
     for name in {CONFIG, WEIGHTS, *manifest} - there:
         return f"{name} is missing"
     if unlisted := there - set(manifest):
-        return f"{MANIFEST} is no longer what it was: it has no {min(unlisted)}"
+        return f"{MANIFEST} has been changed: it does not list {min(unlisted)}"
     for name, (expected, digest) in manifest.items():
         size = (folder / name).stat().st_size
         if size != expected:
             return f"{name} has {size:,} bytes, but {expected:,} were written"
         if _hash(folder / name) != digest:
-            return f"{name} was altered after it was written"
+            return f"{name} was changed after it was written"
     return None
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON file's object; what is no JSON is an error that names the file."""
+    """The object in a JSON file; raises an error with the path if it is not valid."""
     try:
         size = path.stat().st_size
         if size > LARGEST_JSON:
             raise CheckpointError(
-                f"{path} has {size:,} bytes, and such a file never has more than {LARGEST_JSON:,}: it is not what it "
-                f"should be"
+                f"{path} has {size:,} bytes, but the maximum for such a file is {LARGEST_JSON:,}: it is not part of a "
+                f"checkpoint"
             )
         content = json.loads(path.read_text(encoding="utf-8"))
     except RecursionError:
-        raise CheckpointError(f"can't read {path}: it is nested too deeply to be what it should be") from None
+        raise CheckpointError(f"can't read {path}: it is nested too deeply") from None
     except (ValueError, OSError) as failure:
         raise CheckpointError(f"can't read {path}: {failure}") from failure
     if not isinstance(content, dict):
-        raise CheckpointError(f"{path} must hold a JSON object, got a {type(content).__name__}")
+        raise CheckpointError(f"{path} must contain a JSON object, got a {type(content).__name__}")
     return content
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file, whole or not at all."""
+    """Write a JSON file atomically."""
     write_text(path, json.dumps(content, indent=2))
 
 
 def fingerprint(weights: Mapping[str, Tensor]) -> str:
-    """A name for a set of weights, equal only where all of them are: what codes belong to."""
+    """A hash of the weights of a model, which identifies the model that codes belong to."""
     digest = hashlib.sha256()
     for name in sorted(weights):
         tensor = weights[name].detach().cpu().contiguous()
@@ -185,12 +187,12 @@ def _write_files(folder: Path, checkpoint: Checkpoint) -> None:
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write a safetensors file, down to the disk."""
+    """Write a safetensors file, and flush it to the disk."""
     try:
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path)
-    except SafetensorError as failure:  # how it says that a disk is full
+    except SafetensorError as failure:  # raised if the disk is full
         raise OSError(None, f"{path.name}: {failure}") from failure
-    path.chmod(0o644)  # it is written for its owner alone, unlike its neighbours
+    path.chmod(0o644)  # safetensors makes files readable by the owner only
     with path.open("rb+") as file:
         os.fsync(file.fileno())
 
@@ -204,16 +206,15 @@ def _hash(path: Path) -> str:
 
 
 def _verify_without_manifest(folder: Path) -> None:
-    """A model that somebody else has put together need not have a manifest; its files must be there."""
+    """Check that the files exist. Models from elsewhere need not have a manifest."""
     missing = [name for name in (CONFIG, WEIGHTS) if not (folder / name).exists()]
     if missing:
-        raise CheckpointError(f"{folder} is no checkpoint: it has no {' and no '.join(missing)}")
+        raise CheckpointError(f"{folder} is not a checkpoint: it has no {' and no '.join(missing)}")
     of_a_run = (folder / STATE).exists() or (folder.parent / LOG).exists()
-    if of_a_run:  # which had one
+    if of_a_run:  # checkpoints of a run always have a manifest
         raise CheckpointError(f"the checkpoint {folder} is damaged: {MANIFEST} is missing")
     warnings.warn(
-        f"{folder} has no {MANIFEST}, which every model is saved with: whether its weights are as they were written "
-        f"can't be told",
+        f"{folder} has no {MANIFEST}, which every saved model has: damage to its weights can't be detected",
         UncheckedWarning,
         stacklevel=2,
     )

@@ -1,4 +1,4 @@
-"""A run's folder: what is where, and who may write to it."""
+"""The folder of a run: its files, and the lock for writing to it."""
 
 import contextlib
 import difflib
@@ -12,14 +12,14 @@ from sqvae.training.checkpoints import LOG, WEIGHTS, CheckpointError, restore_in
 
 
 def no_such_folder(path: str | Path) -> CheckpointError:
-    """What to raise where a run was named that is not there: with the names of those that may be meant."""
+    """The error for a run that does not exist, with the names of similar runs."""
     near = _near(Path(path))
-    advice = f"; did you mean {' or '.join(near)}?" if near else ": give the folder that `sqvae train` has written"
+    advice = f"; did you mean {' or '.join(near)}?" if near else ": pass a folder that `sqvae train` has written"
     return CheckpointError(f"there is no folder {path}{advice}")
 
 
 def _near(path: Path) -> list[str]:
-    """Runs beside a path, or in runs/, whose names are like its own."""
+    """Runs beside a path, or in runs/, with similar names."""
     found: dict[str, list[str]] = {}
     for place in dict.fromkeys((path.parent, Path("runs"))):
         with contextlib.suppress(OSError):
@@ -31,20 +31,20 @@ def _near(path: Path) -> list[str]:
 
 
 class RunFolder:
-    """Where a run keeps everything.
+    """The folder of a run.
 
     ::
 
-        RUN/config.json       what is trained, on what, how
-        RUN/best, RUN/last    checkpoints: the best by validation, and the newest
-        RUN/previous          the newest but one, should the newest be damaged from outside
-        RUN/log.jsonl         one line a record
+        RUN/config.json       the configuration of the run
+        RUN/best, RUN/last    checkpoints: the best on the validation set, and the newest
+        RUN/previous          the second newest checkpoint, in case the newest is damaged
+        RUN/log.jsonl         one record per line
         RUN/tensorboard       the same for TensorBoard
-        RUN/pictures          reconstructions, as training goes on
+        RUN/pictures          reconstructions during training
         RUN/curves.png        self-annealing
-        RUN/inspection        plots of the codebook, when they are asked for
+        RUN/inspection        plots of the codebook, if requested
         RUN/prior             a prior over its codes, in a folder like this one
-        RUN/codes.safetensors the codes of its data
+        RUN/codes.safetensors the codes of its dataset
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -63,7 +63,7 @@ class RunFolder:
         return str(self.path)
 
     def create(self) -> None:
-        """Make the folder, and see that it can be written to."""
+        """Create the folder, and check that it can be written to."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             probe = self.path / ".probe"
@@ -76,7 +76,7 @@ class RunFolder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from training in the same folder; the system lets go of it when this process ends."""
+        """Lock the folder against training by other processes. The system releases the lock when this process ends."""
         lock, owner = FileLock(self.path / ".lock"), self.path / ".owner"
         try:
             lock.acquire(timeout=0)
@@ -101,7 +101,7 @@ class RunFolder:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """What goes wrong with the disk in this block is said with the checkpoints that are left."""
+        """Convert errors of the disk in this block to errors that list the intact checkpoints."""
         try:
             yield
         except OSError as failure:
@@ -109,57 +109,57 @@ class RunFolder:
             raise CheckpointError(f"can't write to {self.path}: {what}. {self.advice()}") from failure
 
     def holds_something(self) -> bool:
-        """Whether there is a run here, or a model."""
+        """Whether the folder contains a run or a model."""
         return any(path.exists() for path in (self.last, self.previous, self.best, self.path / WEIGHTS))
 
     def check_new(self) -> None:
-        """Raise if training here would replace something."""
+        """Raise CheckpointError if training here would overwrite something."""
         if self.holds_something():
             raise CheckpointError(
-                f"{self} already holds a run. Go on with it: sqvae resume {self}; or choose another with `out=`"
+                f"{self} already contains a run. Resume it: sqvae resume {self}; or choose another with `out=`"
             )
         written = (self.config, self.log, self.curves, self.pictures, self.tensorboard)
         taken = [path.name for path in written if path.exists()]
         if taken:
             go_on = f" If it is a run without a checkpoint yet: sqvae resume {self}" if self.log.exists() else ""
             raise CheckpointError(
-                f"{self} already holds {', '.join(taken)}, which a run would replace: choose another with `out=`."
+                f"{self} already contains {', '.join(taken)}, which a run would overwrite: choose another with `out=`."
                 f"{go_on}"
             )
 
     def remove_if_empty(self) -> None:
-        """Leave nothing behind where nothing was begun."""
+        """Remove the folder if training has not started."""
         with contextlib.suppress(OSError):
             for name in (".owner", ".lock"):
                 (self.path / name).unlink(missing_ok=True)
             self.path.rmdir()
 
     def checkpoint(self, name: str | None = None) -> Path | None:
-        """The checkpoint to go on from, by name or the newest; None if there is none yet."""
+        """The checkpoint to resume from, by name or the newest; None if there is none yet."""
         choices = {"last": self.last, "previous": self.previous}
         if name is None:
             return self.newest() if self.last.exists() or self.previous.exists() else None
         if name not in choices:
-            raise CheckpointError(f"a run goes on from one of {', '.join(choices)}; got {name!r}")
+            raise CheckpointError(f"a run can be resumed from one of {', '.join(choices)}; got {name!r}")
         return self._verified(choices[name])
 
     def newest(self) -> Path:
-        """The newest checkpoint. A damaged one is an error that names the next best."""
+        """The newest checkpoint. If it is damaged, the error names intact ones."""
         if not self.last.exists() and self.previous.exists():
-            return self._verified(self.previous)  # killed between two renames: this one was the newest
+            return self._verified(self.previous)  # killed between two renames, so this is the newest
         return self._verified(self.last)
 
     def usable(self) -> Path:
-        """The checkpoint to use: the best, or where validation has not come yet, the newest."""
+        """The checkpoint to use: the best or, before the first validation, the newest."""
         candidates = (self.best, self.best.with_name("best.old"), self.last, self.previous)
         found = next((candidate for candidate in candidates if candidate.exists()), None)
         if found is None and self.config.exists():
             raise CheckpointError(
-                f"nothing is saved in {self.path} yet: its first checkpoint comes after the first epoch or five "
-                "minutes, or when it is stopped (Ctrl-C)"
+                f"nothing is saved in {self.path} yet: the first checkpoint is written after the first epoch or five "
+                "minutes, or when training is stopped (Ctrl-C)"
             )
         if found is None:
-            raise CheckpointError(f"{self.path} holds no checkpoint: give the folder that `sqvae train` has written")
+            raise CheckpointError(f"{self.path} contains no checkpoint: pass a folder that `sqvae train` has written")
         return self._verified(found)
 
     def _verified(self, folder: Path) -> Path:
@@ -170,7 +170,7 @@ class RunFolder:
         return folder
 
     def intact(self) -> list[Path]:
-        """The checkpoints that are whole, newest first."""
+        """The intact checkpoints, newest first."""
         whole = []
         for candidate in (self.last, self.previous, self.best):
             with contextlib.suppress(CheckpointError):
@@ -179,8 +179,8 @@ class RunFolder:
         return whole
 
     def advice(self) -> str:
-        """Which checkpoints are left, in words."""
+        """A sentence that lists the intact checkpoints."""
         whole = self.intact()
         if not whole:
-            return "No other checkpoint of this run is whole"
+            return "No other checkpoint of this run is intact"
         return f"Intact: {', '.join(str(folder) for folder in whole)}"

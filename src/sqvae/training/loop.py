@@ -1,4 +1,4 @@
-"""The loop that trains everything."""
+"""The training loop for all models."""
 
 import contextlib
 import time
@@ -26,14 +26,14 @@ from sqvae.training.signals import StopSignals
 from sqvae.training.watchers import Position, Validation, Watcher
 
 STATE_FORMAT = 1
-"""Of what a checkpoint says about training."""
+"""The version of the format of the training state in checkpoints."""
 
 
 class Batch(Protocol):
     """Examples as they are stored: a tensor, or several that belong together."""
 
     def chunk(self, chunks: int) -> Any:
-        """The same in so many parts."""
+        """The batch divided into a number of parts."""
 
 
 class Examples(Protocol):
@@ -42,7 +42,7 @@ class Examples(Protocol):
     def __len__(self) -> int: ...
 
     def take(self, indices: Tensor) -> Batch:
-        """(n,) -> (n, ...): some of the examples. What is drawn for them is drawn from torch's own generator."""
+        """(n,) -> (n, ...): some of the examples. Random augmentation uses torch's global generator."""
 
 
 class Outcome(Protocol):
@@ -50,34 +50,36 @@ class Outcome(Protocol):
 
     @property
     def loss(self) -> Tensor:
-        """(): what training minimises."""
+        """(): the loss to minimise."""
 
 
 class Task(Protocol):
-    """What the loop leaves to others: how examples become input, and what is said about them."""
+    """The parts of training that depend on the kind of data: preparing batches, statistics and validation."""
 
     def prepare(self, examples: Any, device: torch.device) -> Any:
-        """Stored examples as the model wants them."""
+        """Convert stored examples to the model's input."""
 
     def statistics(self, x: Any, outcome: Any) -> Mapping[str, float]:
-        """What a record says about one step."""
+        """Statistics of one step for the log."""
 
     def state(self) -> Mapping[str, Any]:
-        """What it must remember over an interruption."""
+        """The state to save in a checkpoint."""
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Remember it again."""
+        """Restore the state from a checkpoint."""
 
     def validate(self, model: nn.Module, accelerator: Accelerator, temperature: float) -> Validation:
-        """A judgement of the model on examples it is not trained on; every process takes part.
+        """Evaluate the model on the validation set. Every process takes part.
 
         Arguments:
-            temperature: of the relaxation, as training has it now.
+            model: the model.
+            accelerator: Accelerate's view of this process.
+            temperature: the current temperature of the relaxation.
         """
 
 
 class TrainingStoppedError(Exception):
-    """Training was asked to stop, and has saved its state."""
+    """Training was stopped by a signal, and its state has been saved."""
 
     def __init__(self, folder: Path, position: Position, signal_number: int) -> None:
         super().__init__(f"stopped at {position}; saved in {folder}")
@@ -86,26 +88,26 @@ class TrainingStoppedError(Exception):
 
 
 class TrainingDivergedError(Exception):
-    """The loss is no longer a number."""
+    """Training diverged: the loss or the weights are no longer finite."""
 
 
 class Training:
-    """One run, from wherever it stands to its end.
+    """A training run, from its current position to its end.
 
-    Two runs with the same arguments give the same weights, and so does one that was killed and resumed any number of
-    times (on CPUs to the bit, with the same number of threads and processes): the order of the data and all noise are
+    Two runs with the same arguments give the same weights, and so does a run that was killed and resumed any number of
+    times (bit by bit on CPUs, with the same number of threads and processes). The order of the data and all noise are
     functions of the seed and the step, and everything else is in the checkpoint.
 
     Arguments:
-        model: called as ``model(x, temperature)``, it returns something with a loss; where the plan has more to say
-            than a temperature, with a :class:`~sqvae.quantizers.Stage`.
+        model: called as ``model(x, temperature)``, it returns something with a loss. If the plan needs more than a
+            temperature, it is called with a :class:`~sqvae.quantizers.Stage`.
         examples: the training set.
-        task: what depends on the kind of data.
+        task: the parts that depend on the kind of data.
         plan: how to train.
-        folder: where checkpoints go.
-        config: what is stored with them.
-        seed: of the order and of all noise.
-        watchers: who is told what happens.
+        folder: the folder of the run.
+        config: the configuration to store in checkpoints.
+        seed: the seed of the order of the data and of all noise.
+        watchers: objects that are notified of events.
     """
 
     def __init__(
@@ -127,8 +129,8 @@ class Training:
         if plan.batch_size % (processes * plan.accumulate):
             raise ValueError(
                 f"a batch of {plan.batch_size} can't be divided among {processes} processes"
-                f"{f' and {plan.accumulate} shares each' if plan.accumulate > 1 else ''}: choose training.batch_size "
-                f"a multiple of {processes * plan.accumulate}"
+                f"{f' with {plan.accumulate} parts each' if plan.accumulate > 1 else ''}: choose training.batch_size "
+                f"as a multiple of {processes * plan.accumulate}"
             )
         self.watchers = watchers if self.accelerator.is_main_process else ()
         self.order = Order(
@@ -157,13 +159,13 @@ class Training:
         self.processes_before = processes
 
     def resume(self, checkpoint: Path) -> None:
-        """Take up the state of a checkpoint."""
+        """Load the state of a checkpoint."""
         saved = read_checkpoint(checkpoint, training=True)
         assert saved.state is not None
         if saved.state.get("format") != STATE_FORMAT:
             raise CheckpointError(
-                f"the training state in {checkpoint} was written by another version of sqvae, and can't be gone on "
-                f"from; its weights can be used as they are"
+                f"the training state in {checkpoint} was written by another version of sqvae, so training can't be "
+                f"resumed from it; its weights can still be used"
             )
         try:
             self.model.load_state_dict(dict(saved.weights))
@@ -182,12 +184,12 @@ class Training:
         self.processes_before = saved.state["processes"]
         if saved.state["batches"] != self.position.batches:
             raise CheckpointError(
-                f"{checkpoint} was trained with {saved.state['batches']:,} batches an epoch, and now there are "
-                f"{self.position.batches:,}: use the data, the batch size and the number of processes that it had"
+                f"{checkpoint} was trained with {saved.state['batches']:,} batches per epoch, but now there are "
+                f"{self.position.batches:,}: use the same data, batch size and number of processes"
             )
 
     def _stand_at(self, epoch: int, batch: int, step: int) -> None:
-        """Take a position, from which the plan says how many steps there are in all, and so how rates fall."""
+        """Set the position, and compute the total number of steps and the learning rate schedule from the plan."""
         batches = len(self.order)
         steps = self.plan.steps
         if steps is None:
@@ -197,11 +199,11 @@ class Training:
 
     @property
     def is_over(self) -> bool:
-        """Whether the plan is carried out, and what came of it validated."""
+        """Whether the plan is completed and the result validated."""
         return self.position.batch == 0 and self.plan.is_over(self.position.epoch, self.position.step, self.best)
 
     def run(self) -> None:
-        """Train to the end of the plan, or until a signal asks to stop."""
+        """Train to the end of the plan, or until a signal to stop."""
         start = time.monotonic() - self.seconds
         try:
             with StopSignals() as signals:
@@ -224,11 +226,11 @@ class Training:
             self._diverged(str(failure), failure)
         finally:
             self._tell("finished")
-            if self.accelerator.device.type != "cpu":  # where there is memory to give back; it takes a quarter second
+            if self.accelerator.device.type != "cpu":  # takes a quarter of a second, and frees nothing on a CPU
                 self.accelerator.free_memory()
 
     def batches(self) -> Iterator[Tensor]:
-        """What is left of the present epoch: of each batch, this process's part."""
+        """Yield this process's part of each remaining batch of the current epoch."""
         self.prepared.train()
         epoch, processes = self.position.epoch, self.accelerator.num_processes
         share = self.order.batch_size // processes
@@ -238,7 +240,7 @@ class Training:
             yield self.order.batch(epoch, index)[first : first + share]
 
     def step(self, indices: Tensor) -> None:
-        """One step of the optimizer."""
+        """Run one step of the optimizer."""
         step = self.position.step
         rate = self.schedule.rate(step)
         set_rates(self.optimizer, rate)
@@ -265,21 +267,21 @@ class Training:
             self._record(x, outcome, rate, float(told.temperature))
 
     def _seed(self, seed: int) -> None:
-        """Seed the noise: the same in every process, each of which draws what belongs to its part of the batch."""
-        # Not torch.manual_seed, which looks for every kind of device there might be, and takes as long as a layer.
+        """Seed the noise. All processes have the same seed, and each draws the noise of its own part of the batch."""
+        # Not torch.manual_seed, which searches for all kinds of devices and takes as long as a layer.
         torch.default_generator.manual_seed(seed)
         if self.accelerator.device.type != "cpu":
             torch.get_device_module(self.accelerator.device).manual_seed(seed)
 
     def _backward(self, loss: Tensor) -> None:
-        # Accelerate's own way looks for optional packages at each call; only scaled losses need it.
+        # Accelerate's backward searches for optional packages at each call; only scaled losses need it.
         if self.accelerator.scaler is None:
             loss.backward()
         else:
             self.accelerator.backward(loss)
 
     def _record(self, x: Any, outcome: Any, rate: float, tau: float) -> None:
-        """Tell the watchers the mean loss of the last steps, and more about the last one."""
+        """Report the mean loss since the last record, and statistics of the last step, to the watchers."""
         loss = float(self.accelerator.reduce(self._loss, "mean")) / self._losses
         self._forget_losses()
         if not abs(loss) < float("inf"):
@@ -292,7 +294,7 @@ class Training:
 
     @property
     def mean_loss(self) -> Tensor:
-        """(): of the steps since the last record, in this process."""
+        """(): the mean loss of the steps since the last record, in this process."""
         return self._loss / max(1, self._losses)
 
     def _forget_losses(self) -> None:
@@ -300,7 +302,7 @@ class Training:
         self._losses = 0
 
     def _validate(self) -> None:
-        """Judge the model, remember the best, and save."""
+        """Validate the model, update the best checkpoint, and save."""
         self.prepared.eval()
         tau = temperature(self.plan, self.position.step, self.position.steps)
         validation = self.task.validate(self.model, self.accelerator, tau)
@@ -310,7 +312,7 @@ class Training:
         self._forget_losses()
         self.position = replace(self.position, epoch=self.position.epoch + 1, batch=0)
         if improved:
-            # Before the newest: a kill in between then repeats this epoch, and writes both once more.
+            # Before the newest checkpoint: after a kill in between, this epoch is repeated and both are written again.
             self._write(self.folder.best, Checkpoint(self.config, self.model.state_dict()))
         self._tell("validated", validation, improved)
         for message in validation.warnings:
@@ -318,7 +320,7 @@ class Training:
         self._save()
 
     def _save(self) -> None:
-        """Write the newest checkpoint, unless its weights are no longer numbers."""
+        """Write the newest checkpoint, unless its weights are not finite."""
         weights = self.model.state_dict()
         broken = [name for name, tensor in weights.items() if not tensor.isfinite().all()]
         if broken:
@@ -339,7 +341,7 @@ class Training:
         self._write(self.folder.last, checkpoint, previous=self.folder.previous)
 
     def _write(self, target: Path, checkpoint: Checkpoint, **options: Any) -> None:
-        """The first process writes, and the others wait for it."""
+        """Write a checkpoint in the first process while the others wait."""
         if self.accelerator.is_main_process:
             try:
                 write_checkpoint(target, checkpoint, **options)
@@ -348,7 +350,7 @@ class Training:
         self.accelerator.wait_for_everyone()
 
     def _optimizer_tensors(self) -> dict[str, Tensor]:
-        """The optimizer's state, by the names of the parameters it belongs to."""
+        """The optimizer's state, by parameter name."""
         state = self.optimizer.state
         return {
             f"{name}/{key}": value
@@ -361,22 +363,22 @@ class Training:
         for path, value in tensors.items():
             name, key = path.rsplit("/", 1)
             parameter = names[name]
-            # In the parameter's own layout in memory, which the optimizer takes for granted.
+            # With the parameter's memory layout, which the optimizer expects.
             like = parameter if value.shape == parameter.shape else value
             self.optimizer.state[parameter][key] = torch.empty_like(like, device=parameter.device).copy_(value)
 
     def _agreed(self, wish: bool) -> bool:
-        """Whether any process wishes something, so that all do it at the same step."""
+        """Whether any process requests something, so that all do it at the same step."""
         if self.accelerator.num_processes == 1:
             return wish
-        if self.position.step % 10:  # asking the others takes time
+        if self.position.step % 10:  # communication takes time
             return False
         wishes = torch.tensor(float(wish), device=self.accelerator.device)
         return bool(self.accelerator.reduce(wishes, "sum") > 0)
 
     def _diverged(self, what: str, cause: Exception | None = None) -> None:
         message = (
-            f"training has diverged at {self.position}: {what}. Lower training.learning_rate, or bound the gradient "
+            f"training diverged at {self.position}: {what}. Lower training.learning_rate, or clip the gradient "
             f"with training.clip=1. {self.folder.advice()}"
         )
         self._tell("warned", message)
@@ -389,29 +391,29 @@ class Training:
 
 
 def this_process() -> PartialState:
-    """This process among its peers, if a launcher has started several."""
-    # Accelerate takes processes without an accelerator for unrelated ones unless it is told that they run on CPUs.
+    """This process among the processes of a launcher, if there are several."""
+    # Without an accelerator, Accelerate treats processes as unrelated unless it is told that they run on CPUs.
     return PartialState(cpu=not torch.accelerator.is_available())
 
 
 def leave_other_processes() -> None:
-    """From here on this process is alone."""
+    """Leave the process group, so that this process continues alone."""
     this_process().destroy_process_group()
 
 
 @contextlib.contextmanager
 def first_process_first() -> Iterator[None]:
-    """The first process goes through the block before the others do, which find there what it has made."""
+    """Let the first process execute the block before the others, which then find its results."""
     _, number = processes()
     with this_process().main_process_first() if number > 1 else contextlib.nullcontext():
         yield
 
 
 def make_accelerator(precision: str = "no") -> Accelerator:
-    """Accelerate's view of this process: its device, its peers, its precision."""
-    # The state is one for all accelerators of a process; without this a second run could not choose another precision.
+    """Accelerate's view of this process: its device, the other processes, its precision."""
+    # The state is shared by all accelerators of a process. Without this, a second run could not use another precision.
     AcceleratorState._reset_state()
-    # Batch statistics are already the same everywhere, so sending buffers around would be for nothing.
+    # Batch statistics are already equal in all processes, so buffers need not be broadcast.
     return Accelerator(
         mixed_precision=precision,
         cpu=not torch.accelerator.is_available(),

@@ -1,4 +1,4 @@
-"""What a training run is asked to do, in numbers."""
+"""The settings of a training run."""
 
 import math
 from dataclasses import dataclass
@@ -9,58 +9,58 @@ Precision = Literal["no", "bf16", "fp16"]
 
 @dataclass(frozen=True)
 class Plan:
-    """How long, how fast and how carefully to train."""
+    """The settings of a training run: its length, learning rates, schedules and precision."""
 
     epochs: int = 100
     steps: int | None = None
-    """Train for so many steps, whatever the epochs, the last of which may then be cut short. None: for all epochs."""
+    """Number of steps to train for, instead of `epochs`; the last epoch may then be incomplete. None: all epochs."""
     passes_per_epoch: int | None = None
-    """How often an epoch goes through the data. None: once, or where examples are few, as often as gives 200 steps."""
+    """Number of passes over the training set in an epoch. None: one, or for small datasets enough for 200 steps."""
     batch_size: int = 32
-    """Examples a step, over all processes and accumulated shares together."""
+    """Number of examples per step, over all processes and accumulation steps."""
     accumulate: int = 1
-    """In how many shares a batch is computed, one after the other, to save memory. Batch statistics are then those of a
-    share."""
+    """Number of parts in which a batch is computed one after the other, to save memory (gradient accumulation). Batch
+    statistics are then those of a part."""
     learning_rate: float = 1e-3
     schedule: str = "plateau"
-    """How the learning rate falls: see `sqvae.training.SCHEDULES`."""
+    """The learning rate schedule: see `sqvae.training.SCHEDULES`."""
     until: float | None = None
-    """Stop at the first validation whose loss is no more than this. None: after all epochs."""
+    """Stop after the first validation with a loss of at most this value. None: after all epochs."""
     patience: int = 3
-    """Of the plateau rule: so many epochs without improvement, and the rate is halved."""
+    """For the plateau schedule: number of epochs without improvement after which the learning rate is halved."""
     tolerance: float = 1e-4
-    """Of the plateau rule: what counts as improvement of the loss per dimension. 1e-4 is 0.02% of the squared error
-    where the loss is its logarithm."""
+    """For the plateau schedule: the smallest decrease of the loss per dimension that counts as improvement. 1e-4 is
+    0.02% of the squared error if the loss is its logarithm."""
     temperature_decay: float = 1e-5
-    """The relaxation's temperature is exp(-decay * step),"""
+    """The temperature of the relaxation is exp(-decay * step), unless `temperature_end` is given."""
     temperature_end: float | None = None
-    """or, where this is given, falls as evenly from 1 to this over the whole run, however long it is;"""
+    """If given, the temperature decreases exponentially from 1 to this value over the whole run."""
     temperature_hold: float = 0.0
-    """for this share of the run it stays at 1 before;"""
+    """The share of the run at the beginning in which the temperature stays at 1."""
     temperature_minimum: float = 1e-6
-    """and is never less than this."""
+    """The minimum temperature."""
     codebook_rate: float = 1.0
-    """How many times faster than the rest the quantizer's own numbers learn, its codes and what spreads them."""
+    """The learning rate of the quantizer's parameters (its codes and variance), relative to that of the network."""
     latent_weight_end: float = 1.0
-    """What the quantizer's terms count for its variance, or its concentration, at the end of the run, from 1 at the
-    beginning. The less that is, the surer choices become; at 1 they are trained by the bound, like all else."""
+    """The weight of the quantizer's terms in the objective of its variance or concentration at the end of the run; it
+    is 1 at the beginning. With a smaller value choices become more certain; with 1 they are trained by the bound."""
     straight_through_end: float = 0.0
-    """How much of the decoder's gradient is given to the encodings as it is at the end of the run, from 0 at the
-    beginning, besides what comes through the relaxed draw."""
+    """The share of the decoder's gradient that is passed to the encodings straight through at the end of the run, in
+    addition to the gradient of the relaxed sample; it is 0 at the beginning."""
     evenness: float = 0.0
-    """How strongly the codes' use is pulled towards even: see `sqvae.quantizers.Stage`."""
+    """How strongly codebook usage is pulled towards uniform: see `sqvae.quantizers.Stage`."""
     clip: float | None = None
-    """The largest norm of the gradient; None leaves it as it is."""
+    """The maximum norm of the gradient; None disables clipping."""
     precision: Precision = "no"
     """Mixed precision: bf16, fp16 or no."""
     compile: bool = False
-    """Compile the model first: about half a minute, then faster steps."""
+    """Compile the model first: takes about half a minute and makes steps faster."""
     threads: int | None = None
-    """Of the CPU; None leaves torch's choice. A run that must resume to the same bits keeps the same number."""
+    """Number of CPU threads; None keeps torch's choice. Exact resuming requires the same number."""
     log_every: int = 50
-    """Steps between two records."""
+    """Number of steps between two records of the log."""
     checkpoint_minutes: float = 5.0
-    """At least so often the state is saved within an epoch; after each epoch it is in any case."""
+    """Maximum number of minutes between checkpoints within an epoch; one is always written after each epoch."""
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "accumulate", "patience", "log_every"):
@@ -91,21 +91,21 @@ class Plan:
         if self.batch_size % self.accumulate:
             raise ValueError(
                 f"training.accumulate must divide the batch: {self.batch_size} examples don't make "
-                f"{self.accumulate} equal shares"
+                f"{self.accumulate} equal parts"
             )
 
     @property
     def anneals(self) -> bool:
-        """Whether it has more to say to a quantizer than a temperature."""
+        """Whether the quantizer needs a stage, and not only a temperature."""
         return self.latent_weight_end != 1 or self.straight_through_end != 0 or self.evenness != 0
 
     def is_over(self, epochs: int, steps: int, best: float) -> bool:
-        """Whether a run has come to its end.
+        """Whether a run is finished.
 
         Arguments:
-            epochs: those it has trained for,
-            steps: and its steps.
-            best: the least loss on validation so far.
+            epochs: the number of finished epochs.
+            steps: the number of finished steps.
+            best: the lowest validation loss so far.
         """
         done = epochs >= self.epochs if self.steps is None else steps >= self.steps
         return done or (self.until is not None and best <= self.until)

@@ -1,4 +1,4 @@
-"""How the learning rate and the temperature change as training goes on."""
+"""Schedules of the learning rate and the temperature."""
 
 import math
 from abc import ABC, abstractmethod
@@ -13,10 +13,12 @@ State = dict[str, float | int | None]
 def temperature(plan: Plan, step: int, steps: int) -> float:
     r"""The temperature of the relaxation, :math:`\tau = \max(e^{-\lambda \max(t - t_0, 0)}, \tau_{min})`.
 
-    :math:`\lambda` is the plan's; or where it says how the temperature ends, :math:`-\log \tau_{end} / (T - t_0)`.
+    :math:`\lambda` is the plan's decay or, if the plan has a final temperature, :math:`-\log \tau_{end} / (T - t_0)`.
 
     Arguments:
-        steps: of the whole run, T; the plan says for which share of them the temperature stays at 1, :math:`t_0`.
+        plan: the plan; it contains the share of the run in which the temperature stays at 1, up to :math:`t_0`.
+        step: the current step, t.
+        steps: the number of steps of the whole run, T.
     """
     start = plan.temperature_hold * steps
     decay = plan.temperature_decay
@@ -26,8 +28,8 @@ def temperature(plan: Plan, step: int, steps: int) -> float:
 
 
 def stage(plan: Plan, step: int, steps: int) -> Stage:
-    r"""What a quantizer is told at a step: :math:`\tau`, :math:`\beta = \beta_{end}^{t/T}`,
-    :math:`\lambda = \lambda_{end}\, t/T`, and how strongly use is pulled towards even."""
+    r"""The stage of a quantizer at a step: :math:`\tau`, :math:`\beta = \beta_{end}^{t/T}`,
+    :math:`\lambda = \lambda_{end}\, t/T`, and how strongly codebook usage is pulled towards uniform."""
     share = step / steps
     return Stage(
         temperature(plan, step, steps),
@@ -38,25 +40,25 @@ def stage(plan: Plan, step: int, steps: int) -> Stage:
 
 
 class Schedule(ABC):
-    """A learning rate that follows the step, or what validation says."""
+    """A learning rate that depends on the step or on the validation loss."""
 
     @abstractmethod
     def rate(self, step: int) -> float:
         """The learning rate of a step."""
 
-    def validated(self, loss: float) -> None:  # noqa: B027  most don't care
-        """Take note of a validation loss."""
+    def validated(self, loss: float) -> None:  # noqa: B027  most ignore it
+        """Update the schedule with a validation loss."""
 
     def state(self) -> State:
-        """What a resumed run must know."""
+        """The state to save in a checkpoint."""
         return {}
 
     def restore(self, state: State) -> None:  # noqa: B027  most have none
-        """Go on from such a state."""
+        """Restore the state from a checkpoint."""
 
 
 class Constant(Schedule):
-    """The same rate throughout."""
+    """A constant learning rate."""
 
     def __init__(self, learning_rate: float) -> None:
         self.learning_rate = learning_rate
@@ -66,7 +68,7 @@ class Constant(Schedule):
 
 
 class Cosine(Schedule):
-    r"""A rate that falls to 0 by the end, :math:`\tfrac12 (1 + \cos(\pi t / T))` of the first."""
+    r"""A learning rate that falls to 0 by a cosine: the initial rate times :math:`\tfrac12 (1 + \cos(\pi t / T))`."""
 
     def __init__(self, learning_rate: float, steps: int) -> None:
         self.learning_rate = learning_rate
@@ -77,13 +79,13 @@ class Cosine(Schedule):
 
 
 class Halved(Schedule):
-    """A rate that is halved where certain shares of the run are done.
+    """A learning rate that is halved after certain shares of the run.
 
     Arguments:
-        learning_rate: the first.
-        steps: of the whole run.
-        shares: at each of which it is halved: by default those of the paper's runs on speech, 300,000 and 400,000 of
-            500,000 steps.
+        learning_rate: the initial learning rate.
+        steps: number of steps of the whole run.
+        shares: the shares of the run after which it is halved; by default those of the paper's runs on speech, 300,000
+            and 400,000 of 500,000 steps.
     """
 
     def __init__(self, learning_rate: float, steps: int, shares: tuple[float, ...] = (0.6, 0.8)) -> None:
@@ -96,14 +98,14 @@ class Halved(Schedule):
 
 
 class Plateau(Schedule):
-    """The paper's rule: halve the rate when validation has not improved for some epochs.
+    """The paper's schedule: halve the learning rate when the validation loss has not improved for some epochs.
 
     Improvement is measured in absolute terms, because the loss of a continuous model passes through 0.
 
     Arguments:
-        learning_rate: the first.
-        patience: so many epochs in a row without improvement halve it.
-        tolerance: what counts as improvement of the loss per dimension.
+        learning_rate: the initial learning rate.
+        patience: number of consecutive epochs without improvement after which it is halved.
+        tolerance: the smallest decrease of the loss per dimension that counts as improvement.
     """
 
     def __init__(self, learning_rate: float, patience: int, tolerance: float = 1e-4) -> None:
@@ -140,4 +142,4 @@ SCHEDULES: Mapping[str, Callable[[Plan, int], Schedule]] = {
     "halved": lambda plan, steps: Halved(plan.learning_rate, steps),
     "constant": lambda plan, steps: Constant(plan.learning_rate),
 }
-"""Every schedule by name, from the plan and the number of steps of the whole run."""
+"""All schedules by name. Each takes the plan and the number of steps of the whole run."""

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a wish that the loop hears between two steps."""
+"""Ctrl-C and SIGTERM as requests to stop, which the training loop checks between steps."""
 
 import signal
 import threading
@@ -7,9 +7,9 @@ from typing import Any
 
 
 class StopSignals:
-    """Within the block, a signal is remembered rather than obeyed at once; a second Ctrl-C interrupts as usual.
+    """Record a signal during the block instead of acting on it; a second Ctrl-C interrupts as usual.
 
-    Not a SIGTERM after a Ctrl-C: launchers of several processes send it after what the terminal has sent to all.
+    A SIGTERM after a Ctrl-C does not interrupt: launchers of several processes send it after the terminal's Ctrl-C.
     """
 
     def __init__(self) -> None:
@@ -17,7 +17,7 @@ class StopSignals:
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> "StopSignals":
-        if threading.current_thread() is threading.main_thread():  # only there may handlers be set
+        if threading.current_thread() is threading.main_thread():  # handlers can be set only there
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._receive)
         return self

@@ -1,4 +1,4 @@
-"""Those who are told what happens in training: logs, progress bars, pictures."""
+"""Watchers, which are notified of the events of training: logs, progress bars, images."""
 
 import json
 from collections.abc import Mapping
@@ -13,22 +13,22 @@ from sqvae.files import write_text
 
 @dataclass(frozen=True)
 class Position:
-    """Where a run stands."""
+    """The current position of a run."""
 
     epoch: int
-    """Epochs finished."""
+    """Number of finished epochs."""
     batch: int
-    """Batches of the present epoch that are done."""
+    """Number of finished batches of the current epoch."""
     step: int
-    """Steps since the beginning."""
+    """Number of steps since the beginning."""
     steps: int
-    """Of the whole run."""
+    """Number of steps of the whole run."""
     batches: int
-    """Of an epoch."""
+    """Number of batches in an epoch."""
 
     @property
     def epochs(self) -> int:
-        """Of the whole run, the last of which may be cut short."""
+        """Number of epochs of the whole run; the last may be incomplete."""
         begun = self.step - self.batch
         return self.epoch + max(0, -(-(self.steps - begun) // self.batches))
 
@@ -39,57 +39,58 @@ class Position:
 
 @dataclass(frozen=True)
 class Validation:
-    """What validation found."""
+    """The results of a validation."""
 
     loss: float
-    """Per dimension: what the plateau rule and the choice of the best checkpoint go by."""
+    """The loss per dimension, which the plateau schedule and the choice of the best checkpoint use."""
     metrics: Mapping[str, float]
     warnings: tuple[str, ...] = ()
     counts: tuple[int, ...] = ()
-    """How often each code was used."""
+    """The number of uses of each code."""
     originals: Tensor | None = field(default=None, repr=False)
-    """A few examples, (n, ...),"""
+    """A few examples, (n, ...)."""
     reconstructions: Tensor | None = field(default=None, repr=False)
-    """what became of them,"""
+    """The reconstructions of these examples."""
     errors: Tensor | None = field(default=None, repr=False)
-    """and where that is wrong;"""
+    """The errors of these reconstructions."""
     classes: tuple[tuple[str, str], ...] = ()
-    """of label maps, the names and colours (#rrggbb) of the classes that occur in them, the most frequent first."""
+    """The names and colours (#rrggbb) of the classes in these examples, for label maps, the most frequent first."""
     examples: int | None = None
-    """How many there were in all, where that is to be written down."""
+    """The total number of examples, if it is to be recorded."""
 
 
 class Watcher:
-    """Does nothing; those who watch override what they want to hear of. Only the first process has watchers."""
+    """Base class whose methods do nothing; subclasses override them. Only the first process has watchers."""
 
     def started(self, position: Position) -> None:
-        """Training begins, or goes on, from here."""
+        """Training starts or resumes at this position."""
 
     def stepped(self, position: Position, rate: float, loss: Tensor) -> None:
-        """A step is done. Called after each, so it had better be quick.
+        """A step is done. This is called after each step, so it should be fast.
 
         Arguments:
+            position: the position after the step.
             rate: the learning rate.
-            loss: (), the mean of the last steps. To read it is to wait for the device.
+            loss: (), the mean loss of the last steps. Reading it waits for the device.
         """
 
     def recorded(self, position: Position, statistics: Mapping[str, float]) -> None:
-        """Statistics of the last steps."""
+        """Statistics of the last steps are available."""
 
     def validated(self, position: Position, validation: Validation, best: bool) -> None:
         """An epoch is done and validated."""
 
     def warned(self, position: Position, message: str) -> None:
-        """Something is not as it should be."""
+        """A warning."""
 
     def finished(self, position: Position) -> None:
-        """The run is over, or interrupted."""
+        """The run is finished or interrupted."""
 
 
 class JsonLines(Watcher):
-    """One JSON object a line: {"kind": "step" | "validation" | "warning", "epoch": ..., "step": ..., ...}.
+    """A log with one JSON object per line: {"kind": "step" | "validation" | "warning", "epoch": ..., "step": ..., ...}.
 
-    A resumed run first cuts off what the lost steps had written.
+    A resumed run first removes the records of steps after its checkpoint.
     """
 
     def __init__(self, path: Path) -> None:
@@ -125,7 +126,7 @@ class JsonLines(Watcher):
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
-    """The records of a run. A last line that a kill has cut short is left out."""
+    """The records of a run. A last line that was truncated by a kill is ignored."""
     records = []
     if path.exists():
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -137,7 +138,7 @@ def read_records(path: Path) -> list[dict[str, Any]]:
 
 
 class TensorBoard(Watcher):
-    """The same numbers as curves for TensorBoard."""
+    """The same values as curves for TensorBoard."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

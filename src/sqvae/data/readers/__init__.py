@@ -1,4 +1,4 @@
-"""Ways in which pictures are stored, and one tuple that lists them all."""
+"""Readers of image storage formats, and a tuple of all of them."""
 
 from sqvae.data.collection import Reader
 from sqvae.data.readers.arrays import NPY, NPZ
@@ -16,6 +16,6 @@ READERS: tuple[Reader, ...] = (
     *(CELEBAMASK_HQ, CAMVID),
     *(IDX, CIFAR10, CELEBA, CELEBA_HQ, NPY, NPZ, PICTURE, ZIP, FOLDER),
 )
-"""Every reader of a path; the first that recognises it reads it, so the particular ones come first."""
+"""All readers of paths. The first that recognises a path reads it, so specific formats come first."""
 
 __all__ = ["READERS"]

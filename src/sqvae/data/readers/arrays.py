@@ -1,4 +1,4 @@
-"""NumPy's own files: .npy with one array of pictures, .npz with several or one."""
+"""NumPy files: .npy with one array of images, .npz with one or several."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,23 +19,23 @@ from sqvae.data.readers.zip_file import NOT_AN_ARCHIVE, open_zip
 
 _LAYOUTS = "(N, height, width), (N, height, width, channels) or (N, channels, height, width), with 1 or 3 channels"
 _AFFIX = re.compile(r"^(x|images)_|_(x|images)$")
-"""What the name of an array may have besides that of a set."""
+"""Prefix or suffix that the name of an array may have in addition to that of a set."""
 
 NOT_AN_ARRAY = (ValueError, SyntaxError, TokenError, OverflowError, MemoryError, TypeError)
-"""What numpy may raise for the header of an array that is none: it is read as a piece of Python."""
+"""Exceptions that NumPy may raise for an invalid array header, which it parses as Python."""
 
 _Shapes = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
 
 
 class Layout:
-    """What the axes and the numbers of an array mean.
+    """The meaning of the axes and values of an array.
 
     Arguments:
-        name: what the array is called in errors.
-        shape: with a first axis of pictures.
-        dtype: of its numbers.
-        labels: whether these are classes.
-        one: whether it is a single picture in memory, without that axis: it is of no use to say how to save it.
+        name: the name of the array in error messages.
+        shape: the shape, with a first axis of images.
+        dtype: the data type.
+        labels: whether the values are classes.
+        one: whether it is a single image in memory, without the first axis; errors then don't advise on saving it.
     """
 
     def __init__(
@@ -47,27 +47,27 @@ class Layout:
         self.labels = labels
         given = f"{name} holds {dtype} of shape {shape[1:] if one else shape}"
         if labels and (len(shape) != 3 or dtype.kind not in "iub"):
-            raise ValueError(f"{given}; label maps are whole numbers, ({'' if one else 'N, '}height, width)")
+            raise ValueError(f"{given}; label maps are integers, ({'' if one else 'N, '}height, width)")
         if len(shape) not in (3, 4) or (len(shape) == 4 and not {shape[1], shape[3]} & {1, 3}):
-            raise ValueError(f"{given}; pictures are {_LAYOUTS}")
+            raise ValueError(f"{given}; images are {_LAYOUTS}")
         if len(shape) == 3 and shape[2] in (1, 3) and not one:
-            raise ValueError(f"{given}, which looks like one picture; pictures are {_LAYOUTS}: add a first axis")
+            raise ValueError(f"{given}, which looks like a single image; images are {_LAYOUTS}: add a first axis")
         if 0 in shape:
-            raise ValueError(f"{given}: there is no picture in it")
+            raise ValueError(f"{given}: it contains no image")
         if not labels and dtype.kind not in "fb" and dtype not in (np.uint8, np.uint16):
             raise ValueError(
-                f"{given}; pictures are uint8, uint16, bool, or real numbers in [0, 1]: "
-                f"if its values lie in 0 to 255, {self._verb} it as uint8, with .astype(numpy.uint8)"
+                f"{given}; images are uint8, uint16, bool, or floats in [0, 1]: "
+                f"if its values are from 0 to 255, {self._verb} it as uint8, with .astype(numpy.uint8)"
             )
         self.number = shape[0]
-        # Where both ends could be channels, they are last, as pictures come from most libraries.
+        # If both ends could be channels, they are last, as in most libraries.
         self.channel_first = len(shape) == 4 and shape[3] not in (1, 3)
         height, width = shape[2:] if self.channel_first else shape[1:3]
         channels = 1 if len(shape) == 3 else shape[1] if self.channel_first else shape[3]
         self.header = Header(width, height, grey=channels == 1)
 
     def check_range(self, rows: Iterable[NDArray[Any]]) -> None:
-        """Raise if real numbers are not in [0, 1]."""
+        """Raise ValueError if floats are not in [0, 1]."""
         if self.dtype.kind != "f" or self.labels:
             return
         lowest, highest, unknown = np.inf, -np.inf, False
@@ -79,8 +79,8 @@ class Layout:
         if unknown or lowest < 0 or highest > 1:
             span = f"in [{lowest:g}, {highest:g}]{' and NaN' if unknown else ''}"
             raise ValueError(
-                f"{self.name} holds real numbers {span if lowest <= highest else 'that are all NaN'}, "
-                f"but they must lie in [0, 1]: scale them, or {self._verb} pictures as uint8"
+                f"{self.name} holds floats {span if lowest <= highest else 'that are all NaN'}, "
+                f"but they must lie in [0, 1]: scale them, or {self._verb} images as uint8"
             )
 
     def picture(self, row: NDArray[Any]) -> NDArray[np.uint8 | np.int32]:  # (...) -> (H, W) or (H, W, 3)
@@ -102,7 +102,7 @@ class Layout:
 
 def _collection(layout: Layout, file: Path, name: str, raw: Callable[[], Iterator[NDArray[Any]]]) -> Rows:
     def rows() -> Iterator[NDArray[np.uint8 | np.int32]]:
-        # All of it before any of it: an array in the wrong range is a mistake, not a picture to skip.
+        # Check everything first: an array in the wrong range is a mistake, not a single image to skip.
         layout.check_range(raw())
         return map(layout.picture, raw())
 
@@ -127,7 +127,7 @@ def _open_npz(path: Path, labels: bool = False) -> Found:
             others = [name for name in archive.namelist() if not name.endswith(".npy")]
             shapes = {name: _read_header(path, archive, name) for name in names}
     except NOT_AN_ARCHIVE as broken:
-        raise ValueError(f"{path} is not a whole .npz file ({broken}): save it again") from broken
+        raise ValueError(f"{path} is not a complete .npz file ({broken}): save it again") from broken
     chosen: dict[Part, str] = {}
     for name in names:
         part = SPLIT_NAMES.get(_AFFIX.sub("", name.lower()))
@@ -138,13 +138,13 @@ def _open_npz(path: Path, labels: bool = False) -> Found:
         pictures = [name for name in names if len(shapes[name][0]) in (3, 4)] if len(names) > 1 else names
         if len(pictures) != 1:
             raise ValueError(
-                f"{path} holds the arrays {', '.join(names) or '(none)'}; expected one array of pictures, or arrays "
+                f"{path} holds the arrays {', '.join(names) or '(none)'}; expected one array of images, or arrays "
                 "named train, validation (or val) and test (or x_train, x_val and x_test)"
             )
         chosen = {"all": pictures[0]}
     left = [name for name in names if name not in chosen.values()] + others
     if left:
-        notes = (f"of {path.name} only {', '.join(chosen.values())} is read, and not {', '.join(left)}",)
+        notes = (f"only {', '.join(chosen.values())} of {path.name} is read, not {', '.join(left)}",)
     parts: dict[Part, Collection] = {}
     for part, name in chosen.items():
         layout = Layout(f"{path}[{name}]", *shapes[name], labels)
@@ -153,7 +153,7 @@ def _open_npz(path: Path, labels: bool = False) -> Found:
 
 
 def _classes_of_npz(path: Path, pictures: tuple[str, ...], shapes: _Shapes) -> dict[str, str]:
-    """From the arrays of labels that are called like those of pictures: y_train for x_train."""
+    """Classes from the arrays of labels that belong to the arrays of images: y_train for x_train."""
     names = {name.lower(): name for name in shapes if name not in pictures}
     classes: dict[str, str] = {}
     for array in pictures:
@@ -165,11 +165,11 @@ def _classes_of_npz(path: Path, pictures: tuple[str, ...], shapes: _Shapes) -> d
         if name is None:
             raise ValueError(
                 f"the classes of {path}[{array}] are not known: there is no array called {' or '.join(expected[:4])}; "
-                "save one with a label, a whole number or a word, for each picture"
+                "save one with a label, an integer or a string, for each image"
             )
         shape, dtype = shapes[name]
         if shape[1:] not in ((), (1,)) or not shape or dtype.kind not in "iubU":
-            raise ValueError(f"{path}[{name}] holds {dtype} of shape {shape}; labels are whole numbers or words, (N,)")
+            raise ValueError(f"{path}[{name}] holds {dtype} of shape {shape}; labels are integers or strings, (N,)")
         labels = [str(row.item()) for row in _rows_of_npz(path, name)]
         classes |= classes_of_rows({array: shapes[array][0][0]}, labels, f"{path}[{name}]")
     return classes
@@ -189,12 +189,12 @@ def _start_of_array(path: Path, name: str, member: IO[bytes]) -> tuple[tuple[int
     except NOT_AN_ARRAY as broken:
         raise ValueError(f"{path}[{name}] is not an array ({broken}): save it again") from broken
     if dtype.hasobject:
-        raise ValueError(f"{path}[{name}] holds Python objects, which only pickle could read: save it as numbers")
+        raise ValueError(f"{path}[{name}] holds Python objects, which need pickle: save it as numbers")
     return shape, by_columns, dtype
 
 
 def _rows_of_npz(path: Path, name: str) -> Iterator[NDArray[Any]]:
-    """One after the other, so that an array larger than memory is no trouble."""
+    """Yield the rows one by one, so that an array may be larger than memory."""
     try:
         with ZipFile(path) as archive, archive.open(f"{name}.npy") as member:
             shape, by_columns, dtype = _start_of_array(path, name, member)
@@ -208,7 +208,7 @@ def _rows_of_npz(path: Path, name: str) -> Iterator[NDArray[Any]]:
                     raise EOFError(f"it ends in row {index} of {shape[0]}")
                 yield np.frombuffer(row, dtype).reshape(shape[1:])
     except NOT_AN_ARCHIVE as broken:
-        raise ValueError(f"{path}[{name}] is not whole ({broken}): save it again") from broken
+        raise ValueError(f"{path}[{name}] is incomplete ({broken}): save it again") from broken
 
 
 def _is_npy(path: Path) -> bool:

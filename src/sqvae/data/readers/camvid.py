@@ -1,4 +1,4 @@
-"""CamVid's label maps: three folders, which may lie beside folders of photographs, or a zip file of them."""
+"""CamVid's label maps: three folders, possibly beside folders of photographs, or a zip file of them."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""CelebA as it is downloaded: aligned faces and the list that says what each is for."""
+"""CelebA as downloaded: aligned faces and the list that assigns each to a set."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,7 +18,7 @@ _PARTS: dict[str, Part] = {"0": "train", "1": "validation", "2": "test"}
 
 
 class _Faces(NamedTuple):
-    """The pictures, by the name that each has in the list."""
+    """The images, by the name that each has in the list."""
 
     names: dict[str, str]
     collection: Callable[[Sequence[str]], PictureFiles]
@@ -52,13 +52,13 @@ def _open(path: Path) -> Found:
     if "train" not in parts:
         faces.close()
         raise ValueError(
-            f"{pictures} holds {counted(len(faces.names), 'picture')}, but none that {_PARTITION} lists to train on"
+            f"{pictures} holds {counted(len(faces.names), 'image')}, but none that {_PARTITION} lists for training"
         )
     notes = []
     if missing := [face for face in intended if face not in faces.names]:
-        notes.append(f"{counted(len(missing), 'picture')} listed in {_PARTITION} not there: {listed(missing, 3)}")
+        notes.append(f"{counted(len(missing), 'image')} listed in {_PARTITION} missing: {listed(missing, 3)}")
     if unlisted := [face for face in faces.names if face not in intended]:
-        notes.append(f"{counted(len(unlisted), 'picture')} not listed in {_PARTITION} left out: {listed(unlisted, 3)}")
+        notes.append(f"{counted(len(unlisted), 'image')} not listed in {_PARTITION} skipped: {listed(unlisted, 3)}")
     collections: dict[Part, Collection] = {part: faces.collection(names) for part, names in parts.items()}
     return Found(collections, Preprocessing(size=64, crop=140, channels=3), notes=tuple(notes), close=faces.close)
 
@@ -85,7 +85,7 @@ def _faces_in_zip(path: Path, partition: Path) -> _Faces:
 
 
 def _find_partition(pictures: Path) -> Path:
-    """The list, from the pictures' own folder up to that which holds theirs, or in a folder beside them."""
+    """The list, in the folder of the images, up to two folders above, or in a folder beside them."""
     above = [pictures, pictures.parent, pictures.parent.parent]
     for folder in above:
         for place in (folder, folder / "Eval", folder / "Anno"):
@@ -94,12 +94,12 @@ def _find_partition(pictures: Path) -> Path:
                     return place / f"{_PARTITION}{extension}"
     raise FileNotFoundError(
         f"{pictures} needs {_PARTITION}.txt (or .csv) in {pictures.parent} or in its folder Eval or Anno: "
-        "it says which pictures are for training, validation and test, and comes with CelebA"
+        "it assigns images to the training, validation and test sets, and comes with CelebA"
     )
 
 
 def _read_partition(path: Path) -> dict[str, Part]:
-    """Name -> part, in the order of the list."""
+    """Image name -> set, in the order of the list."""
     intended = {}
     for number, line in enumerate(path.read_text("utf-8-sig").splitlines(), 1):
         fields = line.replace(",", " ").split()
@@ -113,4 +113,4 @@ def _read_partition(path: Path) -> dict[str, Part]:
     return intended
 
 
-CELEBA = Reader("celeba", "CelebA as it is downloaded", _recognises, _open)
+CELEBA = Reader("celeba", "CelebA as downloaded", _recognises, _open)

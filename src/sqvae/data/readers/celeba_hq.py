@@ -1,4 +1,4 @@
-"""CelebA-HQ as it is downloaded: faces, and the list that says which face of CelebA each was made from."""
+"""CelebA-HQ as downloaded: faces, and the list of the CelebA images that they were made from."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -14,21 +14,21 @@ _MAPPING = "CelebA-HQ-to-CelebA-mapping.txt"
 
 _LAST_TO_TRAIN = 162_770
 _LAST_TO_VALIDATE = 182_637
-"""CelebA's own sets, by the numbers of its pictures."""
+"""The boundaries of CelebA's own sets, by the numbers of its images."""
 
 
 def find(path: Path, names: Sequence[str]) -> Path | None:
-    """A folder of one of these names, in a folder, in CelebAMask-HQ within it, or the folder itself."""
+    """A folder with one of these names: the folder itself, one inside it, or one in CelebAMask-HQ inside it."""
     places = (folder / name for folder in (path, path / "CelebAMask-HQ") for name in names)
     return next((place for place in (path, *places) if place.name in names and place.is_dir()), None)
 
 
 def divide(folder: Path, numbers: Iterable[str]) -> tuple[dict[Part, list[str]], list[str]]:
-    """The faces with these numbers by what they are for, and sentences about those that are missing."""
+    """The faces with these numbers by set, and notes about those that are missing."""
     mapping = folder.parent / _MAPPING
     if not mapping.is_file():
         raise FileNotFoundError(
-            f"{folder} needs {_MAPPING} beside it: it says which pictures are for training, validation and test, and "
+            f"{folder} needs {_MAPPING} beside it: it assigns images to the training, validation and test sets, and "
             "comes with CelebAMask-HQ"
         )
     intended = _read_mapping(mapping)
@@ -40,18 +40,18 @@ def divide(folder: Path, numbers: Iterable[str]) -> tuple[dict[Part, list[str]],
         else:
             unlisted.append(number)
     if "train" not in parts:
-        raise ValueError(f"{folder} holds no picture that {_MAPPING} lists to train on")
+        raise ValueError(f"{folder} holds no image that {_MAPPING} lists for training")
     notes = []
     there = sum(map(len, parts.values()))
     if there < len(intended):
-        notes.append(f"{counted(len(intended) - there, 'picture')} listed in {_MAPPING} not there")
+        notes.append(f"{counted(len(intended) - there, 'image')} listed in {_MAPPING} missing")
     if unlisted:
-        notes.append(f"{counted(len(unlisted), 'picture')} not listed in {_MAPPING} left out: {listed(unlisted, 3)}")
+        notes.append(f"{counted(len(unlisted), 'image')} not listed in {_MAPPING} skipped: {listed(unlisted, 3)}")
     return parts, notes
 
 
 def numbered_pictures(folder: Path) -> Found:
-    """Faces, or maps of them, that are called by their numbers."""
+    """Faces, or label maps of faces, whose file names are numbers."""
     names = {Path(name).stem: name for name in Listing.of(files_below(folder)[0]).pictures}
     parts, notes = divide(folder, names)
     collections: dict[Part, Collection] = {
@@ -71,7 +71,7 @@ def _open(path: Path) -> Found:
 
 
 def _read_mapping(path: Path) -> dict[str, Part]:
-    """The number of a picture, as its file is called, -> part."""
+    """The number of an image, which is its file name, -> set."""
     intended: dict[str, Part] = {}
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         fields = line.split()
@@ -86,4 +86,4 @@ def _read_mapping(path: Path) -> dict[str, Part]:
     return intended
 
 
-CELEBA_HQ = Reader("celeba-hq", "CelebA-HQ as it is downloaded", _recognises, _open)
+CELEBA_HQ = Reader("celeba-hq", "CelebA-HQ as downloaded", _recognises, _open)

@@ -1,4 +1,4 @@
-"""CelebAMask-HQ: label maps of faces, as they are downloaded, a picture for each part of a face, or merged."""
+"""CelebAMask-HQ: label maps of faces as downloaded, with one image for each part of a face, or merged."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,15 +24,15 @@ _ORDER = (
     *("skin", "nose", "eye_g", "l_eye", "r_eye", "l_brow", "r_brow", "l_ear", "r_ear"),
     *("mouth", "u_lip", "l_lip", "hair", "hat", "ear_r", "neck_l", "neck", "cloth"),
 )
-"""The classes from 1 on, as the files' names call them. Where two overlap, the later one is seen."""
+"""The classes from 1 on, as in the file names. If two overlap, the later one is visible."""
 
 
 class _Pieces(Collection):
-    """Label maps, each in as many files as the face has parts.
+    """Label maps that are stored as one file for each part of a face.
 
     Arguments:
-        folder: of all of them.
-        pieces: by the number of a face, the class and the file of each of its parts, in the order of the classes.
+        folder: the folder of all files.
+        pieces: the class and the file of each part, in the order of the classes, by the number of the face.
     """
 
     def __init__(self, folder: Path, pieces: Mapping[str, Sequence[tuple[int, str]]]) -> None:
@@ -49,12 +49,12 @@ class _Pieces(Collection):
         return ((f"{number}.png", partial(self._merge, number)) for number in self._pieces)
 
     def headers(self) -> Iterator[Header]:
-        """Of one part of each face: all have one size."""
+        """The headers of one part of each face, because all parts have the same size."""
         firsts = [pieces[0][1] for pieces in self._pieces.values()]
         return PictureFiles.in_folder(self._folder, firsts).headers()
 
     def labels(self) -> set[int]:
-        """By the names of the files: whether a part is seen below others is not looked at."""
+        """The labels according to the file names, whether or not a part is hidden by others."""
         return {0} | {label for pieces in self._pieces.values() for label, _ in pieces}
 
     def _merge(self, number: str) -> Image.Image:
@@ -67,7 +67,7 @@ class _Pieces(Collection):
             if covered.shape != merged.shape:
                 raise ValueError(f"its part {name} is {covered.shape[1]}x{covered.shape[0]}, unlike those before it")
             merged[covered] = label
-        assert merged is not None  # a face without parts has no number here
+        assert merged is not None  # every face here has at least one part
         return Image.fromarray(merged)
 
 
@@ -94,13 +94,11 @@ def _open(path: Path) -> Found:
     parts, notes = divide(folder, sorted(pieces, key=int))
     if strange:
         example = f"{'0'.zfill(5)}_{_ORDER[0]}.png"
-        notes.append(f"{counted(len(strange), 'file')} not called like {example} left out: {listed(strange, 3)}")
+        notes.append(f"{counted(len(strange), 'file')} not named like {example} skipped: {listed(strange, 3)}")
     collections: dict[Part, Collection] = {
         part: _Pieces(folder, {number: sorted(pieces[number]) for number in numbers}) for part, numbers in parts.items()
     }
     return Found(collections, notes=tuple(notes), **known)
 
 
-CELEBAMASK_HQ = Reader(
-    "celebamask-hq", "CelebAMask-HQ as it is downloaded, or merged", _recognises, _open, only_labels=True
-)
+CELEBAMASK_HQ = Reader("celebamask-hq", "CelebAMask-HQ as downloaded, or merged", _recognises, _open, only_labels=True)

@@ -1,4 +1,4 @@
-"""CIFAR-10 as it is downloaded: pickled or binary batches, packed or unpacked; or as lossless mosaics."""
+"""CIFAR-10 as downloaded: pickled or binary batches, packed or unpacked; or as lossless mosaics."""
 
 import math
 import os
@@ -28,20 +28,20 @@ _HEADER = Header(_SIDE, _SIDE, grey=False)
 _BATCH = re.compile(r"(?P<stem>data_batch_[1-9]|test_batch)(?P<kind>\.bin|\.webp|)")
 _PREFERRED = ("", ".bin", ".webp")
 _PIECE = 1 << 20
-"""Bytes that are read at a time."""
+"""Number of bytes to read at a time."""
 
 _SUBFOLDERS = (".", "cifar-10-batches-py", "cifar-10-batches-bin")
 _ARCHIVES = ("cifar-10-python.tar.gz", "cifar-10-binary.tar.gz")
 
 _CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-"""In the published order."""
+"""The classes in the published order."""
 
 Pixels = NDArray[np.uint8]  # (N, 32, 32, 3)
 Result = TypeVar("Result")
 
 
 _RECONSTRUCT = ("numpy.core.multiarray._reconstruct", "numpy._core.multiarray._reconstruct")
-"""What makes an array; NumPy has moved it."""
+"""The function that makes an array; NumPy has moved it."""
 
 _KNOWN = (*_RECONSTRUCT, "numpy.ndarray", "numpy.dtype")
 
@@ -52,11 +52,11 @@ def _in_pickle(content: bytes, name: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """What stands in a batch, where arrays are calls; other calls are refused."""
+    """A value of a batch, with calls that make arrays converted to arrays. Other calls are an error."""
     if not isinstance(value, Called):
         return value
     if value.name not in _KNOWN:
-        raise ValueError(f"it asks for {value.name}, and a batch holds arrays only")
+        raise ValueError(f"it asks for {value.name}, but a batch contains arrays only")
     match value.arguments, value.state:
         case (Called("numpy.ndarray"), _, _), (1, tuple(shape), Called("numpy.dtype") as kind, bool(turned), numbers):
             return _array(shape, kind, numbers, "F" if turned else "C")
@@ -64,7 +64,7 @@ def _plain(value: Any) -> Any:
 
 
 def _array(shape: tuple[Any, ...], kind: Called, numbers: Any, order: Literal["C", "F"]) -> NDArray[np.uint8] | None:
-    """An array of bytes; None if it is of anything else."""
+    """An array of bytes; None for any other array."""
     of_bytes = isinstance(kind.arguments, tuple) and kind.arguments[:1] in (("u1",), (b"u1",))
     sides = shape if all(type(side) is int and side >= 0 for side in shape) else (-1,)
     if not of_bytes or not isinstance(numbers, bytes) or math.prod(sides) != len(numbers):
@@ -81,7 +81,7 @@ def _from_pickle(content: bytes) -> Pixels:
 
 def _records(content: bytes) -> NDArray[np.uint8]:  # -> (N, 1 + 3072): the class, then the pixels
     if len(content) % (1 + _RECORD):
-        raise ValueError(f"its {len(content)} bytes are not a whole number of records of {1 + _RECORD}")
+        raise ValueError(f"its {len(content)} bytes are not a multiple of the record size, {1 + _RECORD}")
     return np.frombuffer(content, np.uint8).reshape(-1, 1 + _RECORD)
 
 
@@ -94,7 +94,7 @@ def _from_mosaic(content: bytes) -> Pixels:
         mosaic = np.asarray(image.convert("RGB"))
     rows, columns = mosaic.shape[0] // _SIDE, mosaic.shape[1] // _SIDE
     if mosaic.shape[:2] != (rows * _SIDE, columns * _SIDE):
-        raise ValueError(f"a mosaic's sides are multiples of {_SIDE}, and not {mosaic.shape[1]}x{mosaic.shape[0]}")
+        raise ValueError(f"the sides of a mosaic must be multiples of {_SIDE}, got {mosaic.shape[1]}x{mosaic.shape[0]}")
     tiles = mosaic.reshape(rows, _SIDE, columns, _SIDE, 3).transpose(0, 2, 1, 3, 4)
     return tiles.reshape(-1, _SIDE, _SIDE, 3)
 
@@ -105,7 +105,7 @@ _LABELS: dict[str, Callable[[bytes], Any]] = {
     "": lambda content: _in_pickle(content, "labels"),
     ".bin": lambda content: _records(content)[:, 0],
 }
-"""Mosaics have no place for them."""
+"""Readers of labels. Mosaics don't contain labels."""
 
 
 def _decode(where: str, kind: str, content: bytes) -> Pixels:
@@ -116,13 +116,13 @@ def _understood(where: str, decoder: Callable[[bytes], Result], content: bytes) 
     try:
         return decoder(content)
     except Exception as broken:
-        # What a damaged pickle raises depends on the damage.
+        # The exception depends on the damage to the pickle.
         raise ValueError(f"{where} is not a batch of CIFAR-10 ({broken}): download it again") from broken
 
 
 def _batches_in(folder: Path) -> dict[str, Path]:
-    """The batches in a folder by their names, of one kind if there are several."""
-    # Names rather than paths: this is asked of every folder, and some hold a million pictures.
+    """The batches in a folder by name, all of the same kind."""
+    # Names instead of paths, because this is called for every folder, and some contain a million images.
     names = os.listdir(folder) if folder.is_dir() else []
     batches = sorted((named["stem"], named["kind"]) for named in map(_BATCH.fullmatch, names) if named)
     for kind in _PREFERRED:
@@ -133,7 +133,7 @@ def _batches_in(folder: Path) -> dict[str, Path]:
 
 
 def _find(path: Path) -> dict[str, Path] | Path | None:
-    """The batches, or the archive that holds them."""
+    """The batches, or the archive that contains them."""
     if path.is_file():
         return path if path.name in _ARCHIVES else None
     for subfolder in _SUBFOLDERS:
@@ -188,20 +188,20 @@ def _from_archive(archive: Path) -> dict[Part, Collection]:
 
 
 def _unpack(archive: Path, start: str) -> list[Block]:
-    """The batches whose names begin in one way.
+    """The batches whose names begin with `start`.
 
-    They don't lie in order in the archive, and a packed file can only be read from its beginning, so all of them are
-    held in memory: 150 MB to train on.
+    They are not in order in the archive, and a compressed file can only be read from its beginning, so all of them are
+    kept in memory: 150 MB for training.
     """
     batches = sorted(_members(archive, start))
     if not batches:
-        raise ValueError(f"{archive} holds no file whose name begins with {start}: download it again")
+        raise ValueError(f"{archive} contains no file whose name begins with {start}: download it again")
     decoded = [(stem, _decode(f"{stem} in {archive}", kind, content)) for stem, kind, content in batches]
     return [Block(stem, pixels.__len__, partial(iter, pixels)) for stem, pixels in decoded]
 
 
 def _members(archive: Path, start: str) -> Iterator[tuple[str, str, bytes]]:
-    """The name, the kind and the content of each batch whose name begins in one way."""
+    """The name, the kind and the content of each batch whose name begins with `start`."""
     try:
         yield from _unpacked(archive, start)
     except (tarfile.TarError, EOFError, OSError, zlib.error) as broken:
@@ -218,13 +218,13 @@ def _unpacked(archive: Path, start: str) -> Iterator[tuple[str, str, bytes]]:
                 with closing(file):
                     BYTES.check(member.size, f"{member.name} in {archive} has {member.size:,} bytes")
                     yield named["stem"], named["kind"], file.read()
-        # To the end, which is where a packed file is compared with its checksum.
+        # Read to the end, where the checksum of a compressed file is verified.
         while unpacked.fileobj is not None and unpacked.fileobj.read(_PIECE):
             pass
 
 
 def _classes(found: Mapping[str, Path] | Path) -> dict[str, str]:
-    """From the batches or, for mosaics, from files of labels beside them."""
+    """The classes from the batches or, for mosaics, from label files beside them."""
     if isinstance(found, Path):
         return _classes_of_batches(_members(found, ""), found)
     mosaics = {stem: path for stem, path in found.items() if path.suffix not in _LABELS}
@@ -253,12 +253,12 @@ def _classes_of_mosaics(batches: Mapping[str, Path]) -> dict[str, str]:
         if not file.is_file():
             raise FileNotFoundError(
                 f"the classes of {', '.join(path.name for path in paths.values())} are not known: there is no {file}, "
-                f"an array of a number from 0 to {len(_CLASSES) - 1} for each picture"
+                f"an array of a number from 0 to {len(_CLASSES) - 1} for each image"
             )
         try:
             labels = _named(np.load(file, allow_pickle=False))
         except (ValueError, EOFError) as broken:
-            raise ValueError(f"{file} does not hold the classes of CIFAR-10 ({broken}): make it again") from broken
+            raise ValueError(f"{file} does not contain the classes of CIFAR-10 ({broken}): make it again") from broken
         classes |= classes_of_rows({stem: _number(path) for stem, path in paths.items()}, labels, str(file))
     return classes
 
@@ -269,11 +269,11 @@ def _labels(kind: str, content: bytes) -> list[str]:
 
 def _named(labels: Any) -> list[str]:  # (N,) -> (N)
     if isinstance(labels, list) and not all(type(label) is int for label in labels):
-        labels = None  # whatever else there may be in a list is not made into an array
+        labels = None  # lists of anything else are not converted to an array
     numbers = np.asarray(labels)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not np.isin(numbers, np.arange(len(_CLASSES))).all():
-        raise ValueError(f"its labels must be whole numbers from 0 to {len(_CLASSES) - 1}, one for each picture")
+        raise ValueError(f"its labels must be integers from 0 to {len(_CLASSES) - 1}, one for each image")
     return [_CLASSES[number] for number in numbers]
 
 
-CIFAR10 = Reader("cifar10", "CIFAR-10 as it is downloaded", _recognises, _open)
+CIFAR10 = Reader("cifar10", "CIFAR-10 as downloaded", _recognises, _open)

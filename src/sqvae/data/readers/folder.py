@@ -1,4 +1,4 @@
-"""Folders of pictures, at any depth, with or without subfolders that say what they are for."""
+"""Folders of images, at any depth, with or without subfolders for the sets."""
 
 import os
 import re
@@ -24,18 +24,18 @@ SPLIT_NAMES: dict[str, Part] = {
     "test": "test",
     "testing": "test",
 }
-"""What a folder's name, in small letters, says that its pictures are for."""
+"""The set that a folder's name in lower case stands for."""
 
-ADVICE = "Put the pictures into a folder for each class, such as train/cat/1.png and train/dog/2.png"
-"""To those who need to know the classes of pictures."""
+ADVICE = "Put the images into a folder for each class, such as train/cat/1.png and train/dog/2.png"
+"""Advice if the classes of images are needed."""
 
 CLASS_NAMES = "classes.txt"
-"""The file in a folder of label maps that names their classes."""
+"""The file with the names of the classes, in a folder of label maps."""
 
 _DIGITS = re.compile("([0-9]+)")
 
 _CLUTTER = frozenset(("__MACOSX", "@eaDir", "$RECYCLE.BIN", "Thumbs.db", "desktop.ini"))
-"""What operating systems leave in folders."""
+"""Files and folders that operating systems create."""
 
 
 @dataclass(frozen=True)
@@ -54,24 +54,24 @@ class Listing:
         return cls(pictures=kinds[True], others=kinds[False])
 
     def check(self, where: Path) -> None:
-        """Raise if there is no picture."""
+        """Raise ValueError if there is no image."""
         if self.pictures:
             return
         kinds = Counter(PurePosixPath(name).suffix.lower() or "without an extension" for name in self.others)
         found = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common(5))
         raise ValueError(
-            f"no pictures in {where}: found {counted(len(self.others), 'file')}{f' ({found})' if found else ''}. "
-            f"The names of pictures end in {', '.join(sorted(EXTENSIONS))}"
+            f"no images in {where}: found {counted(len(self.others), 'file')}{f' ({found})' if found else ''}. "
+            f"Names of images end in {', '.join(sorted(EXTENSIONS))}"
         )
 
     def notes(self) -> tuple[str, ...]:
         if not self.others:
             return ()
         number = len(self.others)
-        return (f"{counted(number, 'file')} without a picture's extension left alone: {listed(self.others, 3)}",)
+        return (f"{counted(number, 'file')} without an image's extension ignored: {listed(self.others, 3)}",)
 
     def parts(self) -> dict[Part, list[str]]:
-        """The pictures by what they are for, if the uppermost folders that differ have such names."""
+        """The images by set, if the uppermost folders that differ are named after sets."""
         depth = self._depth()
         parts: dict[Part, list[str]] = {}
         for name in self.pictures:
@@ -83,7 +83,7 @@ class Listing:
         return parts
 
     def classes(self, where: Path) -> dict[str, str]:
-        """The folder that directly holds a picture, below that which says what it is for, by the picture's name."""
+        """The class of each image by name: the folder that directly contains it, below the folder of its set."""
         depth = self._depth()
         classes: dict[str, str] = {}
         for name in (name for part, names in self.parts().items() if part != "rest" for name in names):
@@ -94,55 +94,55 @@ class Listing:
         if len(different) < 2:
             held = f"one only, {printable(different[0])}" if different else "none that could be a class"
             raise ValueError(
-                f"the classes of the pictures in {where} are not known: they are the names of the folders that "
-                f"pictures lie in, and these lie in {held}. {ADVICE}"
+                f"the classes of the images in {where} are not known: they are the names of the folders that contain "
+                f"the images, and the folders here are {held}. {ADVICE}"
             )
         return classes
 
     def _depth(self) -> int:
-        """How many folders hold everything, one in the other, as they often do in archives."""
+        """Number of nested folders that contain everything, as in many archives."""
         folders = [name.split("/")[:-1] for name in self.pictures]
         ends = zip(min(folders), max(folders), strict=False)
         return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
 
 
 def natural(name: str) -> tuple[object, ...]:
-    """A key that sorts names as people do, 2 before 10, folder by folder."""
+    """A sort key for natural order, folder by folder: 2 before 10."""
     folders = []
     for folder in name.split("/"):
-        # Text and numbers alternate, so that like is compared with like.
+        # Text and numbers alternate, so only values of the same type are compared.
         pieces = _DIGITS.split(folder.lower())
         folders.append(tuple(_number(piece) if index % 2 else piece for index, piece in enumerate(pieces)))
     return (*folders, ()), name
 
 
 def _number(digits: str) -> tuple[int, str]:
-    """What sorts like the number, though it may have as many digits as a name has room for."""
+    """A sort key for a number of any number of digits."""
     significant = digits.lstrip("0")
     return len(significant), significant
 
 
 def is_clutter(name: str) -> bool:
-    """Whether a file, or a folder that it is in, is hidden or an operating system's own."""
+    """Whether a file, or a folder that contains it, is hidden or belongs to the operating system."""
     return any(part.startswith(".") or part in _CLUTTER for part in name.split("/"))
 
 
 def files_below(folder: Path) -> tuple[list[str], list[str]]:
-    """The names of all ordinary files below a folder that aren't clutter, and of the folders that can't be read."""
+    """The names of all regular files below a folder, without clutter, and of the folders that can't be read."""
     closed: list[str] = []
     names = [f"{prefix}{name}" for prefix, files in walk(folder, closed.append) for name in files]
     return names, closed
 
 
 def walk(path: Path, on_closed: Callable[[str], None]) -> Iterator[tuple[str, Iterator[str]]]:
-    """Each folder, itself and below, with the names of its ordinary files, which are looked up as they are asked for.
+    """Yield each folder, from the given one downward, with a lazy iterator over the names of its regular files.
 
-    A folder's name ends in ``/``, that of the uppermost is empty. Hidden ones, and those of operating systems, are left
-    out, and so is what a link leads to that holds the link itself.
+    A folder's name ends in ``/``; that of the uppermost is empty. Hidden folders and those of operating systems are
+    skipped, and so are links to a folder that contains the link.
 
     Arguments:
-        path: of a folder that can be read.
-        on_closed: called with each folder further down that can't.
+        path: a readable folder.
+        on_closed: called with the name of each folder below it that can't be read.
     """
     above: frozenset[tuple[int, int]] = frozenset()
     pending = [("", above)]
@@ -155,7 +155,7 @@ def walk(path: Path, on_closed: Callable[[str], None]) -> Iterator[tuple[str, It
                 folders: list[str] = []
                 files = _files(reading, within, folders)
                 yield prefix, files
-                for _ in files:  # those that weren't asked for
+                for _ in files:  # those that the caller did not read
                     pass
         except OSError:
             if not prefix:
@@ -171,15 +171,15 @@ def _files(
     for entry in entries:
         if is_clutter(entry.name):
             continue
-        with suppress(OSError):  # of a link that leads to itself
+        with suppress(OSError):  # raised for a link to itself
             if entry.is_dir():
                 target = os.stat(entry.path)
                 if (target.st_dev, target.st_ino) not in within:
                     folders.append(entry.name)
                 continue
             if not entry.is_file() and not entry.is_symlink():
-                continue  # a pipe would be waited on for ever
-        # A link that leads nowhere is named among the skipped.
+                continue  # reading a pipe would block forever
+        # A broken link is listed among the skipped files.
         yield entry.name
 
 
@@ -200,12 +200,12 @@ def _open_labels(folder: Path) -> Found:
 
 
 def read_class_names(content: bytes, where: Path) -> tuple[str, ...]:
-    """One on a line, in the order of their labels, from 0; empty lines at the end don't count."""
+    """The class names: one per line, in the order of their labels, from 0. Empty lines at the end are ignored."""
     try:
         lines = content.decode("utf-8-sig").strip().splitlines()
     except UnicodeDecodeError as wrong:
-        raise ValueError(f"{where} must name the classes in UTF-8, one on a line ({wrong})") from wrong
+        raise ValueError(f"{where} must contain the class names in UTF-8, one per line ({wrong})") from wrong
     return tuple(line.strip() for line in lines)
 
 
-FOLDER = Reader("folder", "a folder of pictures", Path.is_dir, _open, _open_labels)
+FOLDER = Reader("folder", "a folder of images", Path.is_dir, _open, _open_labels)

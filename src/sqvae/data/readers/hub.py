@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face hub, by name, with the package that reads them."""
+"""Datasets of the Hugging Face hub by name, read with the package `datasets`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -14,17 +14,17 @@ from sqvae.data.readers.folder import ADVICE, SPLIT_NAMES
 
 
 def open_hub(name: str) -> Found:
-    """The pictures of ``OWNER/NAME``, or of a folder that such a data set was saved in."""
+    """The images of ``OWNER/NAME``, or of a folder in which such a dataset was saved."""
     try:
         datasets = import_module("datasets")
     except ModuleNotFoundError as missing:
         raise ModuleNotFoundError(
-            "data sets of the Hugging Face hub are read by datasets: pip install 'sqvae[hub]'"
+            "datasets of the Hugging Face hub need the package datasets: pip install 'sqvae[hub]'"
         ) from missing
     try:
         splits = datasets.load_dataset(name)
     except Exception as failure:
-        # Many kinds, of many packages; what they say is what there is to say.
+        # There are many kinds of exceptions, from many packages; their messages are passed on.
         raise ValueError(f"hf:{name} can't be loaded: {failure}") from failure
     column = _picture_column(name, next(iter(splits.values())).features, datasets.Image)
     parts: dict[Part, Collection] = {}
@@ -39,16 +39,16 @@ def open_hub(name: str) -> Found:
         parts[part], used[str(split)] = _HubPictures(str(split), encoded, column), rows
     if "train" not in parts:
         if len(splits) != 1:
-            raise ValueError(f"hf:{name} has the sets {', '.join(map(str, splits))}, and none is called train")
+            raise ValueError(f"hf:{name} has the sets {', '.join(map(str, splits))}, but none is called train")
         only, rows = next(iter(splits.items()))
         encoded = rows.select_columns([column]).cast_column(column, datasets.Image(decode=False))
         parts, used, unused = {"all": _HubPictures(str(only), encoded, column)}, {str(only): rows}, []
-    notes = (f"the sets {', '.join(unused)} of hf:{name} are left out",) if unused else ()
+    notes = (f"the sets {', '.join(unused)} of hf:{name} are not used",) if unused else ()
     return Found(parts, notes=notes, categories=lambda: _classes(name, used, datasets.ClassLabel))
 
 
 def _classes(name: str, splits: Mapping[str, Any], kind: type) -> dict[str, str]:
-    """From the column that is called label, or from the first, of those that hold classes."""
+    """The classes from the class column that is called label, or otherwise from the first class column."""
     features = next(iter(splits.values())).features
     columns = [column for column, feature in features.items() if isinstance(feature, kind)]
     if not columns:
@@ -62,14 +62,14 @@ def _classes(name: str, splits: Mapping[str, Any], kind: type) -> dict[str, str]
         row_name(split, index): names[label]
         for split, rows in splits.items()
         for index, label in enumerate(rows[column][:])
-        if label is not None and label >= 0  # -1 where the class is kept secret, as some do to test on
+        if label is not None and label >= 0  # -1 marks a hidden class in some test sets
     }
 
 
 def _picture_column(name: str, features: Any, kind: type) -> str:
     columns: list[str] = [column for column, feature in features.items() if isinstance(feature, kind)]
     if not columns:
-        raise ValueError(f"hf:{name} has no column of pictures (Image); its columns are {_described(features)}")
+        raise ValueError(f"hf:{name} has no column of images (Image); its columns are {_described(features)}")
     return columns[0]
 
 
@@ -78,11 +78,12 @@ def _described(features: Any) -> str:
 
 
 class _HubPictures(Collection):
-    """The pictures of one set, still encoded: each row's column holds their bytes, or the path of a file.
+    """The encoded images of one set: the column of each row contains their bytes, or the path of a file.
 
     Arguments:
         split: the set's name.
-        rows: the set, with that column only.
+        rows: the set, with the image column only.
+        column: the name of the image column.
     """
 
     def __init__(self, split: str, rows: Any, column: str) -> None:
@@ -109,5 +110,5 @@ class _HubPictures(Collection):
 
 def _open_picture(content: bytes | None, path: str | None) -> Image.Image:
     if content is None and path is None:
-        raise ValueError("the row has no picture")
+        raise ValueError("the row has no image")
     return open_picture(Path(path or "") if content is None else content)

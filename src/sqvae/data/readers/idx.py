@@ -1,4 +1,4 @@
-"""IDX files, compressed or not, under the names that MNIST and its successors have."""
+"""IDX files, compressed or not, with the file names of MNIST and its successors."""
 
 import gzip
 import os
@@ -20,7 +20,7 @@ from sqvae.data.preprocessing import Header
 _NAME = re.compile(r"(?P<stem>.*)[-.]idx3-ubyte(\.gz)?")
 _PARTS: dict[str, Part] = {"train-images": "train", "t10k-images": "test"}
 _SUBFOLDERS = (".", "raw", "MNIST/raw", "FashionMNIST/raw")
-"""Where common packages put the files below the folder that one tells them."""
+"""Subfolders in which common packages put the files."""
 
 _PICTURES_OF_BYTES = bytes((0, 0, 8, 3))
 _LABELS_OF_BYTES = bytes((0, 0, 8, 1))
@@ -35,10 +35,10 @@ def _find(path: Path) -> dict[Part, Path]:
     if path.is_file():
         return {"all": path} if _stem(path.name) is not None else {}
     for subfolder in _SUBFOLDERS:
-        # Sorted, so that of a file and its compressed copy the first, which needs no unpacking, is kept.
+        # Sorted, so that an uncompressed file is preferred to its compressed copy.
         found: dict[Part, Path] = {}
         folder = path / subfolder
-        # Names rather than paths: this is asked of every folder, and some hold a million pictures.
+        # Names instead of paths, because this is called for every folder, and some contain a million images.
         for name in sorted(filter(_NAME.fullmatch, os.listdir(folder) if folder.is_dir() else [])):
             part = _PARTS.get(_stem(name) or "")
             if part is not None:
@@ -74,7 +74,7 @@ def _block(path: Path) -> str:
 
 
 def _classes(pictures: Iterable[Path]) -> dict[str, str]:
-    """Numbers, by the names of the pictures."""
+    """The classes, which are numbers, by the names of the images."""
     classes: dict[str, str] = {}
     for path in pictures:
         number, _, _ = _shape(path)
@@ -84,7 +84,7 @@ def _classes(pictures: Iterable[Path]) -> dict[str, str]:
 
 
 def _find_labels(pictures: Path) -> Path:
-    """The file beside the pictures that has their name, with labels for images."""
+    """The label file of an image file, in the same folder, with "labels" instead of "images" in its name."""
     stem = re.sub("images$", "labels", _block(pictures))
     names = [f"{stem}{ending}" for ending in ("-idx1-ubyte", "-idx1-ubyte.gz", ".idx1-ubyte", ".idx1-ubyte.gz")]
     for name in names:
@@ -92,12 +92,12 @@ def _find_labels(pictures: Path) -> Path:
             return pictures.with_name(name)
     raise FileNotFoundError(
         f"the classes of {pictures} are not known: there is no {names[0]}, packed (.gz) or unpacked, beside it. "
-        "Download it from where the pictures came from"
+        "Download it from where the images came from"
     )
 
 
 def _labels(path: Path) -> bytes:
-    """A byte each."""
+    """The labels, one byte each."""
     try:
         with _unpacked(path) as file:
             start, labels = file.read(8), file.read()
@@ -110,7 +110,7 @@ def _labels(path: Path) -> bytes:
         )
     number = int.from_bytes(start[4:], "big")
     if number != len(labels):
-        raise ValueError(f"{path} says that it holds {number} labels, and holds {len(labels)}: download it again")
+        raise ValueError(f"{path} should contain {number} labels, but contains {len(labels)}: download it again")
     return labels
 
 
@@ -126,16 +126,16 @@ def _shape(path: Path) -> tuple[int, int, int]:  # number, height, width
         raise ValueError(f"{path} can't be unpacked ({broken}): download it again") from broken
     if start[:4] != _PICTURES_OF_BYTES:
         raise ValueError(
-            f"{path} begins with {start[:4].hex() or 'nothing'}, but IDX files of pictures begin with "
+            f"{path} begins with {start[:4].hex() or 'nothing'}, but IDX files of images begin with "
             f"{_PICTURES_OF_BYTES.hex()}: download it again"
         )
     number, height, width = (int(size) for size in np.frombuffer(start[4:].ljust(12, b"\0"), ">u4"))
     if not prod((number, height, width)):
-        raise ValueError(f"{path} says that it holds {number} pictures of {height}x{width}: download it again")
+        raise ValueError(f"{path} says that it contains {number} images of {height}x{width}: download it again")
     try:
         check_pixels(width, height)
     except ValueError as large:
-        raise ValueError(f"the pictures of {path}: {large}") from None
+        raise ValueError(f"the images of {path}: {large}") from None
     return number, height, width
 
 
@@ -147,12 +147,12 @@ def _rows(path: Path) -> Iterator[NDArray[np.uint8]]:
             for index in range(number):
                 row = file.read(height * width)
                 if len(row) < height * width:
-                    raise EOFError(f"it ends in picture {index} of {number}")
+                    raise EOFError(f"it ends in image {index} of {number}")
                 yield np.frombuffer(row, np.uint8).reshape(height, width)
-            if file.read(1):  # which is where a packed file is compared with its checksum, too
-                raise EOFError(f"it goes on after the {number} pictures that it says it holds")
+            if file.read(1):  # this also verifies the checksum of a compressed file
+                raise EOFError(f"it continues after the {number} images that it should contain")
     except (EOFError, gzip.BadGzipFile, zlib.error) as broken:
-        raise ValueError(f"{path} is not whole ({broken}): download it again") from broken
+        raise ValueError(f"{path} is damaged ({broken}): download it again") from broken
 
 
-IDX = Reader("idx", "IDX files as MNIST has them", _recognises, _open)
+IDX = Reader("idx", "IDX files like those of MNIST", _recognises, _open)

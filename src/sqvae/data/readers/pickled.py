@@ -1,8 +1,8 @@
-"""What a pickle says, without doing any of it.
+"""A safe reader of pickles, which executes nothing.
 
-A pickle is a program: to load one is to run it, and even where the functions that it may call are limited, it may alter
-what they return until a process crashes. Here the program is read as a text. Numbers, strings, lists and dictionaries
-become what they are; a call is written down as a :class:`Called`, and nothing is called.
+A pickle is a program: loading it means running it, and even if the functions that it may call are restricted, it may
+modify their results until the process crashes. This module only parses the program. Numbers, strings, lists and
+dictionaries are converted; a call is recorded as a :class:`Called`, and nothing is called.
 """
 
 import pickletools
@@ -13,12 +13,12 @@ from typing import Any
 
 @dataclass
 class Called:
-    """A call that a pickle asks for, and what it would then do to the result."""
+    """A call in a pickle, and the state that the pickle would give to the result."""
 
     name: str
-    """Of the function, with its module and a dot."""
+    """The full name of the function: module, dot, name."""
     arguments: Any = None
-    """None where it is only named, and not called."""
+    """The arguments; None if the function is only named and not called."""
     state: Any = None
 
 
@@ -28,7 +28,7 @@ def read_pickle(content: bytes) -> Any:
 
 
 class _Stack:
-    """What the instructions of a pickle work on."""
+    """The stack machine of a pickle."""
 
     def __init__(self) -> None:
         self._values: list[Any] = []
@@ -47,16 +47,16 @@ class _Stack:
                 _ACTIONS[instruction.name](self, argument)
             else:
                 raise ValueError(f"it has the instruction {instruction.name}, which arrays and lists don't need")
-        raise ValueError("it has no end")
+        raise ValueError("it has no STOP instruction")
 
     def _pop(self) -> Any:
         if not self._values or (self._marks and len(self._values) <= self._marks[-1]):
-            raise ValueError("it takes more than it has put down")
+            raise ValueError("it takes more from the stack than it has put there")
         return self._values.pop()
 
     def _since_mark(self) -> list[Any]:
         if not self._marks:
-            raise ValueError("it takes more than it has put down")
+            raise ValueError("it takes more from the stack than it has put there")
         start = self._marks.pop()
         values, self._values[start:] = self._values[start:], []
         return values
@@ -71,7 +71,7 @@ class _Stack:
 
     def recall(self, place: int) -> None:
         if place not in self._memo:
-            raise ValueError("it recalls what it has not stored")
+            raise ValueError("it reads a memo entry that it has not stored")
         self._values.append(self._memo[place])
 
     def tuple_of(self, number: int) -> None:
@@ -90,7 +90,7 @@ class _Stack:
     def _extend(self, values: list[Any]) -> None:
         found = self._pop()
         if not isinstance(found, list):
-            raise ValueError("it appends to what is no list")
+            raise ValueError("it appends to something that is not a list")
         found += values
         self._values.append(found)
 
@@ -104,7 +104,7 @@ class _Stack:
     def _update(self, pairs: list[Any]) -> None:
         found = self._pop()
         if not isinstance(found, dict) or len(pairs) % 2 or not all(type(key) in _KEYS for key in pairs[::2]):
-            raise ValueError("it has a dictionary whose keys are not all words or numbers")
+            raise ValueError("it has a dictionary whose keys are not all strings or numbers")
         found |= dict(zip(pairs[::2], pairs[1::2], strict=True))
         self._values.append(found)
 
@@ -114,13 +114,13 @@ class _Stack:
     def name_from_stack(self, _: Any) -> None:
         name, module = self._pop(), self._pop()
         if not (isinstance(name, str) and isinstance(module, str)):
-            raise ValueError("it names a function by what is no word")
+            raise ValueError("it names a function by something that is not a string")
         self._values.append(Called(f"{module}.{name}"))
 
     def call(self, _: Any) -> None:
         arguments, function = self._pop(), self._pop()
         if not isinstance(function, Called) or function.arguments is not None or not isinstance(arguments, tuple):
-            raise ValueError("it calls what is no function")
+            raise ValueError("it calls something that is not a function")
         match function.name, arguments:
             case "_codecs.encode", (str(text), "latin1"):  # bytes, as Python 3 writes them for Python 2
                 self._values.append(text.encode("latin-1"))
@@ -130,7 +130,7 @@ class _Stack:
     def build(self, _: Any) -> None:
         state, target = self._pop(), self._pop()
         if not isinstance(target, Called) or target.arguments is None or target.state is not None:
-            raise ValueError("it alters what is no new object")
+            raise ValueError("it sets the state of something that is not a new object")
         self._values.append(target)
         target.state = state
 
@@ -148,7 +148,7 @@ _VALUES: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("BININT", "BININT1", "BININT2", "LONG1", "INT", "LONG", "BINFLOAT", "FLOAT"), _as_it_is),
     **dict.fromkeys(("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "UNICODE"), _as_it_is),
     **dict.fromkeys(("BINBYTES", "SHORT_BINBYTES", "BINBYTES8"), _as_it_is),
-    # Of Python 2, whose words were bytes.
+    # Strings of Python 2, which are bytes.
     **dict.fromkeys(("BINSTRING", "SHORT_BINSTRING", "STRING"), lambda value: value.encode("latin-1")),
     "NONE": lambda _: None,
     "NEWTRUE": lambda _: True,
@@ -157,7 +157,7 @@ _VALUES: Mapping[str, Callable[[Any], Any]] = {
     "EMPTY_LIST": lambda _: [],
     "EMPTY_DICT": lambda _: {},
 }
-"""Instructions that put something down."""
+"""Instructions that push a value."""
 
 _ACTIONS: Mapping[str, Callable[[_Stack, Any], None]] = {
     "MARK": _Stack.mark,
@@ -176,4 +176,4 @@ _ACTIONS: Mapping[str, Callable[[_Stack, Any], None]] = {
     "REDUCE": _Stack.call,
     "BUILD": _Stack.build,
 }
-"""Instructions that do something with what is there."""
+"""Instructions that change the stack."""

@@ -1,4 +1,4 @@
-"""One picture."""
+"""Single image files."""
 
 from pathlib import Path
 
@@ -14,4 +14,4 @@ def _open(path: Path) -> Found:
     return Found({"all": PictureFiles.in_folder(path.parent, [path.name])})
 
 
-PICTURE = Reader("picture", "a picture", _recognises, _open)
+PICTURE = Reader("picture", "an image file", _recognises, _open)

@@ -1,4 +1,4 @@
-"""Zip files of pictures, read where they lie: nothing is extracted to disk."""
+"""Zip files of images, which are read without extracting them to disk."""
 
 import zlib
 from collections import Counter
@@ -12,25 +12,25 @@ from sqvae.data.readers.folder import CLASS_NAMES, Listing, read_class_names
 from sqvae.data.wording import counted, listed
 
 NOT_AN_ARCHIVE = (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
-"""What reading an archive may raise that is damaged, encrypted, or packed in a way that Python does not know."""
+"""Exceptions for an archive that is damaged, encrypted, or compressed in a way that Python does not support."""
 
 _END = b"PK\5\6"
 _COUNT = slice(10, 12)
-"""Where the end of an archive says how many files it has, in 16 bits."""
+"""The position of the number of files at the end of an archive, in 16 bits."""
 
 
 def open_zip(path: Path, what: str = "zip file") -> ZipFile:
-    """The archive, or an error that names it, and says what it should be."""
+    """The archive; raises an error with its path if it is not valid."""
     try:
         archive = ZipFile(path)
     except NOT_AN_ARCHIVE as broken:
-        raise ValueError(f"{path} is not a whole {what} ({broken}): download or make it again") from broken
+        raise ValueError(f"{path} is not a complete {what} ({broken}): download or make it again") from broken
     said, found = _number_said(path), len(archive.infolist())
     if said != found % 2**16:  # the list of files has no checksum
         archive.close()
         raise ValueError(
-            f"{path} is not a whole {what}: it lists {found:,} files, and says at its end that it has another number "
-            f"of them: download or make it again"
+            f"{path} is not a complete {what}: it lists {found:,} files, but another number is stored at its end: "
+            f"download or make it again"
         )
     return archive
 
@@ -44,7 +44,7 @@ def _number_said(path: Path) -> int:
 
 
 def members(archive: ZipFile) -> tuple[list[str], tuple[str, ...]]:
-    """The names of an archive's files, each once; and what is to be said of others."""
+    """The names of an archive's files, without duplicates, and notes about duplicate and ignored names."""
     counts = Counter(entry.filename for entry in archive.infolist() if not entry.filename.endswith("/"))
     outside = [name for name in counts if not name or name.startswith("/") or ".." in name.split("/")]
     folders = [entry.filename for entry in archive.infolist() if entry.filename.endswith("/") and entry.file_size]
@@ -52,17 +52,17 @@ def members(archive: ZipFile) -> tuple[list[str], tuple[str, ...]]:
     notes = []
     if twice:
         notes.append(
-            f"{counted(len(twice), 'name')} is in the archive more than once, and the last file of it is taken: "
+            f"{counted(len(twice), 'name')} more than once in the archive, of which the last file is used: "
             f"{listed(twice, 3)}"
         )
     if folders:
         notes.append(
-            f"{counted(len(folders), 'file')} with the name of a folder left alone, which may be a name that was "
-            f"damaged: {listed(folders, 3)}"
+            f"{counted(len(folders), 'file')} with a folder's name ignored, because the name may be damaged: "
+            f"{listed(folders, 3)}"
         )
     if outside:
         notes.append(
-            f"{counted(len(outside), 'file')} whose path leads out of the archive left alone: {listed(outside, 3)}"
+            f"{counted(len(outside), 'file')} with a path that leads out of the archive ignored: {listed(outside, 3)}"
         )
     return [name for name in counts if name not in set(outside)], tuple(notes)
 
@@ -97,4 +97,4 @@ def _open(path: Path, labels: bool = False) -> Found:
     )
 
 
-ZIP = Reader("zip", "a zip file of pictures", _recognises, _open, partial(_open, labels=True))
+ZIP = Reader("zip", "a zip file of images", _recognises, _open, partial(_open, labels=True))

@@ -1,4 +1,4 @@
-"""One recording: from a file, whatever its format and sample rate, to samples of one channel, and back."""
+"""Audio files of any format and sample rate, read as one channel of samples, and written."""
 
 import math
 import os
@@ -20,25 +20,25 @@ EXTENSIONS = frozenset(
     for endings in ("wav wave flac ogg oga opus mp3", "aiff aif aifc au snd caf w64 rf64 sph")
     for ending in endings.split()
 )
-"""How the names of recordings end, in the formats that libsndfile reads."""
+"""File extensions of recordings, in the formats that libsndfile reads."""
 
 _RATES = range(1_000, 1_000_001)
-"""Sample rates in Hz that a recording may have; what lies outside is a damaged header."""
+"""Valid sample rates in Hz; a rate outside this range means a damaged header."""
 
 _WRITTEN = {".wav": "WAV", ".flac": "FLAC"}
 
-_UNRECOGNISED = 1  # libsndfile's code of the error
+_UNRECOGNISED = 1  # libsndfile's error code for an unknown format
 
 
 class AudioError(ValueError):
-    """A recording can't be used, and why."""
+    """A recording can't be used; the message says why."""
 
 
 class _ForwardFile(soundfile.SoundFile):  # type: ignore[misc]
     """A file that is read from its beginning to its end.
 
-    soundfile seeks to where it is after every read. For MP3 and Opus this is not where it was: decoders lose what they
-    carry from packet to packet, and blocks begin with a burst.
+    soundfile seeks to the current position after every read. For MP3 and Opus this changes the position: decoders lose
+    the state that they carry between packets, and blocks begin with a burst of noise.
     """
 
     def seekable(self) -> bool:
@@ -46,27 +46,27 @@ class _ForwardFile(soundfile.SoundFile):  # type: ignore[misc]
 
 
 def is_audio_name(name: str) -> bool:
-    """Whether a file's name ends as names of recordings do."""
+    """Whether a file name has an extension of recordings."""
     return os.path.splitext(name)[1].lower() in EXTENSIONS
 
 
 def audio_blocks(source: str | Path | bytes, rate: int, seconds: float = 20.0) -> Iterator[NDArray[np.float32]]:
-    """The samples of a recording, (samples,) a block: the mean of its channels, resampled, in memory of fixed size.
+    """Yield the samples of a recording in blocks, (samples,): the mean of its channels, resampled, in constant memory.
 
-    Their concatenation does not depend on how long the blocks are. Samples are as the file has them, full scale being
-    1: those of a clipped recording, or beyond full scale, too.
+    The concatenation of the blocks does not depend on their length. Samples are as in the file, with full scale at 1;
+    those beyond full scale are not clipped.
 
-    A FLAC that was cut short is an error, because its header says how long it should be. Of other formats what is
-    there is taken: their headers may be wrong in whole files (a streamed WAV) or say nothing (MP3).
+    A truncated FLAC is an error, because its header contains its length. For other formats, all samples of the file
+    are used: their headers may be wrong even in complete files (a streamed WAV) or contain no length (MP3).
 
     Arguments:
         source: the file, or its bytes.
         rate: the sample rate of the result in Hz.
-        seconds: the length of a block, roughly: the resampler holds some samples back.
+        seconds: the approximate length of a block; the resampler delays some samples.
 
     Raises:
-        AudioError: if it is no recording, damaged or empty, or if samples are NaN or infinite. Blocks before the damage
-            have been given by then.
+        AudioError: if it is not a recording, is damaged or empty, or contains NaN or infinite samples. Blocks before
+            the damage have been yielded by then.
     """
     if rate < 1:
         raise ValueError(f"rate must be at least 1 Hz, got {rate}")
@@ -76,12 +76,12 @@ def audio_blocks(source: str | Path | bytes, rate: int, seconds: float = 20.0) -
 
 
 def read_audio(source: str | Path | bytes, rate: int) -> NDArray[np.float32]:  # -> (samples,)
-    """All of a recording: the concatenation of its :func:`audio_blocks`; at least one sample."""
+    """A whole recording: the concatenation of its :func:`audio_blocks`, with at least one sample."""
     return np.concatenate(list(audio_blocks(source, rate)))
 
 
 def resampled(samples: NDArray[np.float32], rate: int, wanted: int) -> NDArray[np.float32]:  # (n,) -> (m,)
-    """Samples at another rate, the same as :func:`read_audio` gives for a file of them."""
+    """Samples at another sample rate, equal to what :func:`read_audio` returns for a file of them."""
     for name, value in (("rate", rate), ("wanted", wanted)):
         if value not in _RATES:
             raise ValueError(f"{name} must be between {_RATES[0]:,} and {_RATES[-1]:,} Hz, got {value}")
@@ -94,30 +94,31 @@ def resampled(samples: NDArray[np.float32], rate: int, wanted: int) -> NDArray[n
 
 
 def duration(source: str | Path | bytes) -> float:
-    """The length of a recording in seconds, by its header alone.
+    """The length of a recording in seconds, from its header alone.
 
-    It is infinite if the header does not say (a streamed FLAC), and an estimate for an MP3 without a table of contents.
+    It is infinite if the header does not contain it (a streamed FLAC), and an estimate for an MP3 without a table of
+    contents.
     """
     with _opened(source) as file:
         return math.inf if _is_unknown(file.frames) else file.frames / file.samplerate
 
 
 def write_audio(path: str | Path, samples: ArrayLike, rate: int) -> None:  # (samples,)
-    """Write a recording of one channel and 16 bits, as WAV or FLAC by the name's ending.
+    """Write a recording with one channel and 16 bits, as WAV or FLAC depending on the file extension.
 
-    Samples beyond full scale, [-1, 1], are clipped. Samples that were read from 16 bits come back exactly.
+    Samples beyond full scale, [-1, 1], are clipped. Samples that were read from 16 bits are reproduced exactly.
     """
     path = Path(path).expanduser()
     form = _WRITTEN.get(path.suffix.lower())
     if form is None:
-        raise ValueError(f"{path.name} must end in {' or '.join(_WRITTEN)}, to say which format to write")
+        raise ValueError(f"{path.name} must end in {' or '.join(_WRITTEN)}, which selects the format")
     values = np.asarray(samples, dtype=np.float64)
     if values.ndim != 1 or values.size == 0:
-        raise ValueError(f"samples must be (samples,) and at least one, got the shape {values.shape}")
+        raise ValueError(f"samples must be (samples,) with at least one sample, got the shape {values.shape}")
     if not np.isfinite(values).all():
         raise ValueError(f"samples must be finite, got {np.count_nonzero(~np.isfinite(values)):,} that are not")
     integers = np.rint(values * 32768).clip(-32768, 32767).astype(np.int16)
-    with written(path, lasting=False) as aside, aside.open("wb") as file:
+    with written(path, lasting=False) as temporary, temporary.open("wb") as file:
         soundfile.write(file, integers, rate, format=form, subtype="PCM_16")
 
 
@@ -125,14 +126,14 @@ def _blocks(source: str | Path | bytes, rate: int, seconds: float) -> Iterator[N
     given = 0
     with _opened(source) as file:
         resampler = None if file.samplerate == rate else soxr.ResampleStream(file.samplerate, rate, 1, quality="HQ")
-        # No more than there is: a damaged header could ask for all memory.
+        # Not more than the file contains: a damaged header could ask for all memory.
         for block in _decoded(file, max(1, min(round(seconds * file.samplerate), file.frames))):
             resampled = block if resampler is None else resampler.resample_chunk(block)
             given += len(resampled)
             if len(resampled):
                 yield resampled
         if resampler is not None:
-            # What the filter still holds.
+            # The samples that the filter still holds.
             rest = resampler.resample_chunk(np.empty(0, np.float32), last=True)
             given += len(rest)
             if len(rest):
@@ -142,17 +143,17 @@ def _blocks(source: str | Path | bytes, rate: int, seconds: float) -> Iterator[N
 
 
 def _decoded(file: Any, length: int) -> Iterator[NDArray[np.float32]]:
-    """The mean of the channels, in blocks of a length; at least one sample."""
+    """Yield the mean of the channels, in blocks of a given length; at least one sample."""
     start = 0
     while len(samples := _decode(file, length, start)):
         _check_finite(samples, file, start)
         start += len(samples)
-        # One channel needs no mean, and float32 could overflow in one.
+        # A single channel needs no mean, which could overflow in float32.
         yield samples[:, 0] if samples.shape[1] == 1 else samples.mean(1, dtype=np.float64).astype(np.float32)
     if start == 0:
         raise AudioError("it has no samples")
     if file.format == "FLAC" and start < file.frames and not _is_unknown(file.frames):
-        raise AudioError(f"it is cut short: {start:,} of the {file.frames:,} samples that its header says are there")
+        raise AudioError(f"it is cut short: it has {start:,} of the {file.frames:,} samples that its header states")
 
 
 def _decode(file: Any, length: int, start: int) -> NDArray[np.float32]:  # -> (samples, channels)
@@ -160,13 +161,13 @@ def _decode(file: Any, length: int, start: int) -> NDArray[np.float32]:  # -> (s
         samples: NDArray[np.float32] = file.read(length, dtype="float32", always_2d=True)
     except soundfile.LibsndfileError as failure:
         raise AudioError(
-            f"it is damaged or cut short, at {start / file.samplerate:.1f} s or soon after: {failure.error_string}"
+            f"it is damaged or cut short, at or soon after {start / file.samplerate:.1f} s: {failure.error_string}"
         ) from failure
     return samples
 
 
 def _check_finite(samples: NDArray[np.float32], file: Any, start: int) -> None:
-    """Raise if there are NaN or infinite samples, with the number of those that follow as well."""
+    """Raise AudioError if there are NaN or infinite samples, with their total number in the rest of the file."""
     wrong = ~np.isfinite(samples)
     if not wrong.any():
         return
@@ -182,7 +183,7 @@ def _check_finite(samples: NDArray[np.float32], file: Any, start: int) -> None:
 
 @contextmanager
 def _opened(source: str | Path | bytes) -> Iterator[Any]:
-    # Opened here rather than by libsndfile, which does not take every name that a file system does.
+    # Opened here because libsndfile does not accept all file names.
     with BytesIO(source) if isinstance(source, bytes) else Path(source).open("rb") as stream:
         if stream.seek(0, os.SEEK_END) == 0:
             raise AudioError("the file is empty")
@@ -198,11 +199,11 @@ def _recognised(stream: Any) -> Any:
         return _ForwardFile(stream)
     except soundfile.LibsndfileError as failure:
         if failure.code == _UNRECOGNISED:
-            raise AudioError("not a recording that can be read (WAV, FLAC, OGG, MP3 and AIFF can)") from failure
+            raise AudioError("not a recording that can be read (supported: WAV, FLAC, OGG, MP3 and AIFF)") from failure
         raise AudioError(f"it is damaged or cut short: {failure.error_string}") from failure
     except TypeError as failure:
-        # soundfile takes every name that ends in .raw for samples without a header.
-        raise AudioError("a .raw file does not say its sample rate: save it as WAV or FLAC") from failure
+        # soundfile treats every file that ends in .raw as samples without a header.
+        raise AudioError("a .raw file does not contain its sample rate: save it as WAV or FLAC") from failure
 
 
 def _is_unknown(frames: int) -> bool:

@@ -1,4 +1,4 @@
-"""Sets of recordings that go by a name, where their files come from and how their folders look."""
+"""Named speech datasets, with the origin of their files and the layout of their folders."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,29 +7,29 @@ from types import MappingProxyType
 
 @dataclass(frozen=True)
 class SpeechSet:
-    """A set of recordings that goes by a name."""
+    """A named dataset of recordings."""
 
     description: str
-    """In one line."""
+    """A description in one line."""
     features: str
-    """What suits it: a name in ``FEATURES``."""
+    """The default features: a name in ``FEATURES``."""
     origin: str
-    """Where its files come from."""
+    """Where to get its files."""
     layout: str
-    """How its folder must look."""
+    """What its folder must contain."""
     reader: str
-    """The name of the reader that its folder must suit."""
+    """The name of the reader of its folder."""
     folders: tuple[str, ...]
-    """What its folder may be called."""
+    """Possible names of its folder."""
 
 
 MADE_UP = "voices"
-"""The set that has no files of its own."""
+"""The synthetic dataset, which has no files of its own."""
 
 SPEECH_SETS: Mapping[str, SpeechSet] = MappingProxyType(
     {
         MADE_UP: SpeechSet(
-            "48 made-up recordings of 4 voices, a second each, 16 kHz; to try things out, no download",
+            "48 synthetic recordings of 4 voices, one second each, 16 kHz; to try things out, no download",
             "zerospeech",
             "this package",
             "no folder",
@@ -53,7 +53,7 @@ SPEECH_SETS: Mapping[str, SpeechSet] = MappingProxyType(
             ("zerospeech2019", "zerospeech-2019", "zerospeech_2019", "ZeroSpeech2019"),
         ),
         "librispeech": SpeechSet(
-            "audio books in English, each subset by other speakers, 16 kHz",
+            "audio books in English, with different speakers in each subset, 16 kHz",
             "zerospeech",
             "www.openslr.org/12",
             "LibriSpeech/SUBSET/SPEAKER/CHAPTER/*.flac, one subset or several",
@@ -70,4 +70,4 @@ SPEECH_SETS: Mapping[str, SpeechSet] = MappingProxyType(
         ),
     }
 )
-"""Every set by name."""
+"""All speech datasets by name."""

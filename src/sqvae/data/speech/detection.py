@@ -1,4 +1,4 @@
-"""Whether a path holds recordings or pictures, by the names of a few files."""
+"""Detection of whether a path contains recordings or images, from the names of a few files."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -14,16 +14,16 @@ from sqvae.data.speech.places import is_zip
 from sqvae.data.speech.sources import is_speech_name
 
 _LOOKED_AT = 64
-"""Recordings and pictures that are enough to tell,"""
+"""Number of recordings and images to look at."""
 _OF_A_FOLDER = 8
-"""and how many of them may come from one folder."""
+"""Maximum number of them from one folder."""
 
 
 def holds_speech(source: str | Path) -> bool:
-    """Whether what is there are recordings, for the most part, rather than pictures.
+    """Whether a source contains mostly recordings, and not images.
 
-    Looks at names only, and at no more of them than it takes. What does not exist holds none: what is wrong with it is
-    said when it is loaded.
+    It looks at file names only, and at no more of them than necessary. It returns False for a path that does not exist;
+    the error is reported when it is loaded.
     """
     if is_speech_name(source):
         return True
@@ -40,7 +40,7 @@ def holds_speech(source: str | Path) -> bool:
 
 
 def _media(path: Path) -> Iterator[str]:
-    """Names of recordings and pictures, some from each folder; those in zip files if there are no others."""
+    """The names of recordings and images, some from each folder; those in zip files if there are no others."""
     if not path.is_dir():
         yield from _only_media(_in_zip(path) if is_zip(path) else [path.name])
         return

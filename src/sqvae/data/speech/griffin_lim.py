@@ -1,7 +1,7 @@
-r"""Sound from log-mel frames, which have no phases: Griffin and Lim's algorithm, the fast variant.
+r"""Sound from log-mel spectrograms, which have no phases: the fast variant of the Griffin-Lim algorithm.
 
-A spectrogram :math:`c` is projected in turn onto those that some signal has, :math:`P_1 = \mathrm{STFT} \circ
-\mathrm{STFT}^{-1}`, and onto those of the wanted amplitudes :math:`S`, with momentum :math:`\alpha` between
+A spectrogram :math:`c` is projected alternately onto the spectrograms of signals, :math:`P_1 = \mathrm{STFT} \circ
+\mathrm{STFT}^{-1}`, and onto those with the given amplitudes :math:`S`, with momentum :math:`\alpha`
 (Perraudin, Balazs and Sondergaard, 2013):
 
 .. math:: t_n = P_1\big(S\, c_{n-1} / |c_{n-1}|\big), \qquad c_n = t_n + \alpha\, (t_n - t_{n-1})
@@ -22,32 +22,32 @@ _LOUDEST = 0.999
 _TINY = 1e-30
 
 _RICHARDSON_LUCY = 10
-"""Steps from bands to frequencies; the bands are met to about 0.01 dB by then."""
+"""Number of Richardson-Lucy steps from bands to frequencies; the bands are then matched to about 0.01 dB."""
 
 _FADE = 0.05
-"""Of the most that windows overlap: where they overlap less, at the very end, the signal fades rather than bursts."""
+"""A share of the maximum overlap of windows. Where they overlap less, at the very end, the signal fades out."""
 
 
 def griffin_lim(
     frames: Tensor, features: LogMel, *, samples: int | None = None, iterations: int = 60, seed: int = 0
 ) -> Tensor:  # (frames, mels) -> (samples,)
-    """A recording whose log-mel spectrogram is near the one given.
+    """A recording whose log-mel spectrogram is close to the given one.
 
-    What the features take away stays away: the gain, where they scale to a peak, and what is below their floor. A
-    result beyond full scale is scaled down to it.
+    Information that the features remove can't be restored: the gain, if they scale to a peak, and everything below the
+    floor. A result beyond full scale is scaled down.
 
     Arguments:
-        frames: in dB, as the features gave them.
-        features: what gave them.
-        samples: the length of the result; by default the least that has so many frames (and at least one sample).
-        iterations: more sound better, and slower.
-        seed: of the phases at the start; torch's global generator is left alone.
+        frames: the spectrogram in dB, as the features returned it.
+        features: the features that computed it.
+        samples: the length of the result; by default the smallest with this number of frames (at least one sample).
+        iterations: number of iterations; more sound better and take longer.
+        seed: the seed of the initial phases. torch's global generator is not used.
     """
     length = _length(frames, features, samples)
     check_finite(frames, "frames")
     check_size(iterations, "iterations", least=0)
     fft = _sufficient_fft(features)
-    # The frequencies of a transform of half the length are every second one.
+    # A transform of half the length has every second frequency.
     amplitudes = linear_amplitudes(frames, features)[:, :: features.fft // fft]
     transform = _Transform(replace(features, fft=fft), len(frames), length, frames.device)
     generator = torch.Generator().manual_seed(seed)
@@ -64,7 +64,7 @@ def griffin_lim(
 
 
 def _sufficient_fft(features: LogMel) -> int:
-    """The transform halved as long as windows fit: several times as fast, for about a tenth more of spectral error."""
+    """The transform length, halved while windows fit: several times faster, with about 10% more spectral error."""
     fft = features.fft
     while fft % 4 == 0 and fft // 2 >= features.window:
         fft //= 2
@@ -72,9 +72,9 @@ def _sufficient_fft(features: LogMel) -> int:
 
 
 def linear_amplitudes(frames: Tensor, features: LogMel) -> Tensor:  # (frames, mels) -> (frames, fft // 2 + 1)
-    r"""Amplitudes :math:`S \ge 0` at each frequency, with :math:`S M` near the amplitudes :math:`m` in the bands.
+    r"""Amplitudes :math:`S \ge 0` at each frequency, with :math:`S M` close to the amplitudes :math:`m` in the bands.
 
-    By Richardson and Lucy's steps, which keep amplitudes positive and smooth, from :math:`m M^\top`:
+    Computed by Richardson-Lucy steps, which keep amplitudes positive and smooth, from :math:`m M^\top`:
 
     .. math:: S \leftarrow S \odot \frac{(m \oslash S M)\, M^\top}{1 M^\top}
     """
@@ -88,7 +88,7 @@ def linear_amplitudes(frames: Tensor, features: LogMel) -> Tensor:  # (frames, m
 
 
 class _Transform:
-    """The windowed Fourier transform of a signal of some length, and its inverse by least squares."""
+    """The short-time Fourier transform of a signal of a given length, and its least-squares inverse."""
 
     def __init__(self, features: LogMel, frames: int, length: int, device: torch.device) -> None:
         self.features, self.frames, self.length = features, frames, length
@@ -107,7 +107,7 @@ class _Transform:
         return self._overlapped(windows * self.window) / self.weight
 
     def _overlapped(self, windows: Tensor) -> Tensor:  # (frames, window) -> (length,)
-        """The sum of the windows, each at its place."""
+        """The sum of the windows, each at its position."""
         whole = (self.frames - 1) * self.features.shift + self.features.window
         wave = fold(windows.T[None], (1, whole), (1, self.features.window), stride=(1, self.features.shift)).flatten()
         lead = self.features.lead
@@ -128,13 +128,13 @@ def _deemphasised(wave: Tensor, a: float) -> Tensor:  # (samples,) -> (samples,)
 
 def _length(frames: Tensor, features: LogMel, samples: int | None) -> int:
     if frames.ndim != 2 or len(frames) == 0 or frames.shape[1] != features.mels:
-        raise ValueError(f"frames must be (frames, {features.mels}) and at least one, got {tuple(frames.shape)}")
+        raise ValueError(f"frames must be (frames, {features.mels}), at least one frame, got {tuple(frames.shape)}")
     least = max(1, (len(frames) - 1) * features.shift)
     if samples is None:
         return least
     if features.frames_of(samples) != len(frames):
         raise ValueError(
-            f"{len(frames):,} frames are those of {least:,} to {len(frames) * features.shift - 1:,} samples, got "
-            f"samples={samples:,}, which have {features.frames_of(samples):,}"
+            f"{len(frames):,} frames correspond to {least:,} to {len(frames) * features.shift - 1:,} samples, got "
+            f"samples={samples:,}, which give {features.frames_of(samples):,} frames"
         )
     return samples

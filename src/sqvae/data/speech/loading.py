@@ -1,4 +1,4 @@
-"""Utterances to train on: found, turned into frames once, kept on disk."""
+"""Loading of speech datasets: recordings are found, converted to frames once and cached on disk."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,19 +29,19 @@ def load_speech(
     cache: str | Path | None = None,
     progress: Progress | None = None,
 ) -> SpeechSets:
-    """Utterances to train on, to validate on and to test on.
+    """Load the utterances of the training, validation and test sets.
 
-    They are turned into log-mel frames once, in a file of the cache, which is mapped into memory. Where the source has
-    no such sets they are drawn within every speaker: see :func:`sqvae.data.speech.splits.divide`.
+    They are converted to log-mel frames once, in a file of the cache, which is mapped into memory. If the source does
+    not define these sets, they are drawn from every speaker: see :func:`sqvae.data.speech.splits.divide`.
 
     Arguments:
         source: a path (a folder with a folder for each speaker, a folder of recordings, a .zip file of them, one
-            recording, or a set as it is downloaded), or a name in ``SPEECH_SETS``.
-        features: how recordings become frames, or the name of that in ``FEATURES``; by default what suits the source.
-        split_seed: draws sets where the source has none.
-        strict: raise for the first recording that can't be read rather than leave it out and say so.
-        cache: the folder of frames; ``$SQVAE_CACHE``, or the user's cache folder, if None.
-        progress: called with what is being done, how many are done and how many there are.
+            recording, or a dataset as downloaded), or a name in ``SPEECH_SETS``.
+        features: how recordings become frames, or a name in ``FEATURES``; by default the features for the source.
+        split_seed: the seed for drawing sets if the source has none.
+        strict: raise an error for the first recording that can't be read, instead of skipping it with a note.
+        cache: the cache folder; if None, ``$SQVAE_CACHE`` or the user's cache folder.
+        progress: called with the activity, the number of items done and the total number.
     """
     root = cache_folder(cache)
     report = progress or _silent
@@ -55,7 +55,7 @@ def load_speech(
         entry = find_speech(root, key)
         if entry is None:
             if has_remains(root, key, KIND):
-                notes.append("the cache of these recordings was damaged and has been made again")
+                notes.append("the cache of these recordings was damaged and has been rebuilt")
             entry = make_speech(root, key, recordings, chosen, strict=strict, progress=report)
     rows = _rows(entry, found)
     _check(entry, rows, source, strict)
@@ -83,7 +83,7 @@ def _features(given: str | LogMel) -> LogMel:
 
 
 def _rows(entry: StoredSpeech, found: Opened) -> dict[Part, list[Utterance]]:
-    """The utterances that could be read, by what the source says that they are for."""
+    """The utterances that could be read, by the set that the source assigns them to."""
     places = zip(entry.names, entry.starts(), entry.frames, entry.samples, strict=True)
     stored = {name: where for name, *where in places}
     rows: dict[Part, list[Utterance]] = {}
@@ -98,16 +98,16 @@ def _rows(entry: StoredSpeech, found: Opened) -> dict[Part, list[Utterance]]:
 
 
 def _check(entry: StoredSpeech, rows: Mapping[Part, Sequence[Utterance]], source: str | Path, strict: bool) -> None:
-    """Raise if there is nothing to train on, or anything missing where nothing may be."""
+    """Raise an error if there are no training recordings, or if a recording is missing in strict mode."""
     if strict and entry.skipped:
         raise UnreadableRecordingError(entry.skipped[0])
     if not rows.get("all") and not rows.get("train"):
-        what = "to train on " if "train" in rows else ""
-        raise ValueError(f"none of the recordings {what}in {source} can be read: {by_reason(entry.skipped)}")
+        what = "training recordings" if "train" in rows else "recordings"
+        raise ValueError(f"none of the {what} in {source} can be read: {by_reason(entry.skipped)}")
 
 
 def _skipped(entry: StoredSpeech, speech: FoundSpeech) -> dict[Part, tuple[Skipped, ...]]:
-    """What could not be read, by set. What was to be drawn from belongs to none yet; it is counted with the first."""
+    """Unreadable recordings by set. Those that belong to no set yet are counted with the training set."""
     part_of = {recording.name: part for part, recordings in speech.in_order() for recording in recordings}
     skipped: dict[Part, list[Skipped]] = {"train": [], "validation": [], "test": []}
     for one in entry.skipped:
@@ -121,16 +121,16 @@ def _left_out(speech: FoundSpeech) -> list[str]:
     if not rest:
         return []
     names = [recording.name for recording in rest]
-    return [f"{counted(len(rest), 'recording')} outside the folders of the sets left out: {listed(names, 3)}"]
+    return [f"{counted(len(rest), 'recording')} outside the folders of the sets skipped: {listed(names, 3)}"]
 
 
 def _unnamed(place: Place, recordings: Sequence[Recording]) -> list[str]:
-    """That recordings without a speaker are taken for one's."""
+    """A note that recordings without a speaker are assigned to one speaker."""
     number = sum(recording.speaker is None for recording in recordings)
     if not number:
         return []
     called = f"called {legible(place.label)}"
     if number == len(recordings):
-        return [f"there are no folders of speakers: all recordings are taken for those of one, {called}"]
+        return [f"there are no folders of speakers: all recordings are assigned to one speaker, {called}"]
     which = f"{counted(number, 'recording')} outside the folders of speakers"
-    return [f"{which} {'is' if number == 1 else 'are'} taken for one speaker's, {called}"]
+    return [f"{which} {'is' if number == 1 else 'are'} assigned to one speaker, {called}"]

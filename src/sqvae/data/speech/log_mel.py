@@ -1,4 +1,4 @@
-r"""Log-mel spectrograms: how loud a recording is at each moment in each of some bands of frequency, in decibels.
+r"""Log-mel spectrograms: the loudness of a recording in frequency bands over time, in decibels.
 
 .. math:: L_{t,m} = 20 \log_{10} \sum_f M_{f,m} \Big| \sum_n w_n\, x_{ts + n - \lambda}\, e^{-2 \pi i f n / F} \Big|
 
@@ -22,41 +22,41 @@ from sqvae.distributions.checks import check_size
 from sqvae.distributions.precision import widest_float
 
 Samples: TypeAlias = Tensor | NDArray[np.floating[Any]]
-"""(samples,) of one channel, real numbers, full scale being 1."""
+"""(samples,) of one channel, floats with full scale at 1."""
 
 _AT_ONCE = 256
-"""How many frames are transformed at once: few enough for a processor's cache."""
+"""Number of frames that are transformed at once: few enough for a processor's cache."""
 
 _KEPT = 8192
-"""A streamed recording of no more frames than these is kept between the passes over it, and so read once."""
+"""A streamed recording with up to this number of frames is kept between the two passes, so it is read only once."""
 
 _SILENCE = 1e-30
-"""An amplitude that nothing is scaled up from."""
+"""Amplitudes below this are silence, which is not scaled up."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogMel:
     """The log-mel spectrogram of recordings, (samples,) -> (frames, mels), in dB.
 
-    A recording of n samples has 1 + n // shift frames. One that is too short to reflect is reflected to and fro (and
-    one of a single sample repeated), so that even one sample gives a frame.
+    A recording of n samples has 1 + n // shift frames. One that is too short to reflect is reflected repeatedly (and a
+    single sample is repeated), so that even one sample gives a frame.
 
-    The steps are linear up to the logarithm, so that a gain can be applied where its value is known: after the filters.
-    They are in float64 where the device has it: in float32 the transform's error, 1e-7 of a frame's loudest frequency,
-    would be decibels where a frame is quiet. The result is float32, on the device that the samples are on.
+    The steps are linear up to the logarithm, so a gain can be applied when its value is known: after the filters. They
+    are in float64 if the device supports it: in float32 the transform's error, 1e-7 of a frame's loudest frequency,
+    would be several decibels in quiet parts. The result is float32, on the device of the samples.
 
     Arguments:
-        rate: the sample rate in Hz that the recordings must have.
+        rate: the sample rate of the recordings in Hz.
         mels: the number of bands.
-        fft: the length of the Fourier transform, even; windows are filled up to it with zeros.
+        fft: the length of the Fourier transform, even; windows are padded to it with zeros.
         window: the length of the Hann window in samples.
-        shift: the number of samples from frame to frame.
+        shift: the number of samples between frames (hop length).
         low: the lowest frequency of the lowest band in Hz.
-        high: the highest of the highest.
-        peak: the largest amplitude that every recording is scaled to, first of all; silence stays silence.
+        high: the highest frequency of the highest band in Hz.
+        peak: the peak amplitude that every recording is scaled to first; silence remains silence.
         preemphasis: a in y[n] = x[n] - a x[n-1]; silence precedes the first sample, so y[0] = x[0].
-        floor: in dB; what is quieter is raised to it.
-        range: in dB; what is quieter than the loudest value of the recording less the range is raised to that.
+        floor: the minimum in dB; lower values are raised to it.
+        range: the dynamic range in dB; values below the recording's maximum minus the range are raised to that.
     """
 
     rate: int
@@ -88,11 +88,11 @@ class LogMel:
 
     @property
     def lead(self) -> int:
-        """How many samples a window begins before the sample that its frame is centred at."""
+        """Number of samples from the start of a window to the centre of its frame."""
         return (self.window + 1) // 2
 
     def frames_of(self, samples: int) -> int:
-        """How many frames a recording of so many samples has."""
+        """The number of frames of a recording with this number of samples."""
         check_size(samples, "samples")
         return 1 + samples // self.shift
 
@@ -101,12 +101,12 @@ class LogMel:
         return self.batch([samples])[0]
 
     def batch(self, recordings: Sequence[Samples]) -> list[Tensor]:  # (samples,) each -> (frames, mels) each
-        """The log-mel spectrograms of recordings on one device, in one go: the same as one by one."""
+        """The log-mel spectrograms of recordings on one device, computed together: the same as one by one."""
         if not recordings:
             return []
         waves = [_wide(recording) for recording in recordings]
-        # Each is reflected on its own and filled up to whole shifts. Then they are laid end to end, and the frames that
-        # reach from one into the next are left out again.
+        # Each is reflected on its own and padded to a multiple of the shift. Then they are concatenated, and the frames
+        # that overlap two recordings are dropped.
         laid = [self._laid(self._emphasised(wave, wave.new_zeros(1))) for wave in waves]
         mel = self._mel(torch.cat([*laid, laid[0].new_zeros(self.window)]))
         pieces = mel[:-1].split([len(wave) // self.shift for wave in laid])
@@ -116,11 +116,11 @@ class LogMel:
         ]
 
     def stream(self, blocks: Callable[[], Iterable[Samples]]) -> Iterator[Tensor]:  # -> (frames, mels) each
-        """The log-mel spectrogram of a long recording in pieces, in memory that its length does not change.
+        """Yield the log-mel spectrogram of a long recording in pieces, in constant memory.
 
         Arguments:
-            blocks: gives the recording in blocks of any lengths, anew at each call. A long one is read twice where its
-                loudest sample or value matters, for those are known only at its end.
+            blocks: returns the recording in blocks of any lengths, from the start at each call. A long recording is
+                read twice if its loudest sample or value matters, because these are known only at its end.
         """
         loudest, largest, number = 0.0, 0.0, 0
         kept: list[Tensor] = []
@@ -133,7 +133,7 @@ class LogMel:
             yield self._decibels(mel, loudest, largest)
 
     def _pieces(self, blocks: Iterable[Samples]) -> Iterator[tuple[Tensor, float]]:
-        """Pieces of the mel spectrogram, with the largest amplitude of the recording so far."""
+        """Yield pieces of the mel spectrogram, with the peak amplitude of the recording so far."""
         total, loudest, reflected = 0, 0.0, False
         held = before = torch.zeros(0)
         for wave in (_wide(block) for block in blocks if len(block)):
@@ -143,7 +143,7 @@ class LogMel:
             before, total = wave[-1:], total + len(wave)
             if not reflected and total > self.window:
                 held, reflected = reflect(held, self.lead, 0), True
-            # A window is left over, to be reflected if this was the end.
+            # One window is held back, to be reflected if this is the end.
             ready = (len(held) - self.window) // self.shift if reflected else 0
             if ready > 0:
                 yield self._mel(held[: (ready - 1) * self.shift + self.window]), loudest
@@ -162,17 +162,17 @@ class LogMel:
         return reflect(wave, self.lead, self.window - self.lead + fill)
 
     def _mel(self, wave: Tensor) -> Tensor:  # (window + (frames - 1) * shift,) -> (frames, mels)
-        """The amplitudes in the bands, for a recording that begins with its first window."""
+        """The amplitudes in the bands, for a signal that begins with its first window."""
         hann, filters = _constants(self, wave.device, wave.dtype)
         amplitudes = []
         for frames in wave.unfold(0, self.window, self.shift).split(_AT_ONCE):
-            # Zeros follow the window rather than surround it: this turns the phases and leaves the amplitudes.
+            # Zeros follow the window instead of surrounding it: this changes the phases but not the amplitudes.
             spectrum = torch.fft.rfft(frames * hann, n=self.fft)[:, : len(filters)]
             amplitudes.append((spectrum.real**2 + spectrum.imag**2).sqrt() @ filters)
         return torch.cat(amplitudes)
 
     def _decibels(self, mel: Tensor, loudest: float, largest: float) -> Tensor:  # (frames, mels) -> (frames, mels)
-        """Decibels, given the largest sample and the largest amplitude in a band of the whole recording."""
+        """Convert to decibels, given the peak sample and the largest band amplitude of the whole recording."""
         gain = 1.0 if self.peak is None or loudest < _SILENCE else self.peak / loudest
         least = 10 ** (self.floor / 20)
         decibels = 20 * (gain * mel).clamp_min(least).log10()
@@ -189,13 +189,13 @@ FEATURES: Mapping[str, LogMel] = MappingProxyType(
         ),
     }
 )
-"""The features of the paper's two speech data sets. The second's floor is that of `librosa.amplitude_to_db`."""
+"""The features of the paper's two speech datasets. The second's floor is that of `librosa.amplitude_to_db`."""
 
 
 def mel_filters(features: LogMel) -> Tensor:  # -> (fft // 2 + 1, mels)
-    """Triangles with corners that are equally far apart on Slaney's mel scale, each of area 1 (over Hz), in float64.
+    """Triangular filters with corners equally spaced on Slaney's mel scale, each of area 1 (over Hz), in float64.
 
-    Slaney's scale is linear up to 1 kHz, at 15 mel, and logarithmic from there, 27 mel for a factor of 6.4.
+    Slaney's scale is linear up to 1 kHz, at 15 mel, and logarithmic above, 27 mel for a factor of 6.4.
     """
     frequencies = torch.arange(features.fft // 2 + 1, dtype=torch.float64) * (features.rate / features.fft)
     ends = (_mel_of(features.low), _mel_of(features.high))
@@ -207,8 +207,8 @@ def mel_filters(features: LogMel) -> Tensor:  # -> (fft // 2 + 1, mels)
     filters = torch.minimum(rising, falling).clamp_min(0) * (2 / (right - left))
     if empty := int((filters.sum(0) == 0).sum()):
         raise ValueError(
-            f"{empty} of the {features.mels} bands lie between two frequencies of the transform and would be silent "
-            f"always: take fewer mels, or an fft above {features.fft}"
+            f"{empty} of the {features.mels} bands lie between two frequencies of the transform and would always be "
+            f"silent: use fewer mels, or an fft above {features.fft}"
         )
     return filters
 
@@ -219,7 +219,7 @@ def _mel_of(frequency: float) -> float:
 
 @lru_cache
 def _constants(features: LogMel, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """The window, and the filters up to the highest frequency that any of them lets through."""
+    """The window, and the filters up to the highest frequency that any of them passes."""
     hann = torch.hann_window(features.window, dtype=torch.float64)
     filters = mel_filters(features)
     heard = int(filters.sum(1).nonzero().max()) + 1
@@ -227,7 +227,7 @@ def _constants(features: LogMel, device: torch.device, dtype: torch.dtype) -> tu
 
 
 def reflect(wave: Tensor, left: int, right: int) -> Tensor:  # (samples,) -> (left + samples + right,)
-    """Continue a signal by its mirror image at both ends, and that by its own, as often as it takes."""
+    """Extend a signal by reflection at both ends, repeatedly if necessary."""
     period = max(1, 2 * (len(wave) - 1))
     before = torch.arange(-left, 0, device=wave.device) % period
     after = torch.arange(len(wave), len(wave) + right, device=wave.device) % period
@@ -236,12 +236,12 @@ def reflect(wave: Tensor, left: int, right: int) -> Tensor:  # (samples,) -> (le
 
 
 def _wide(samples: Samples) -> Tensor:  # (samples,) -> (samples,)
-    # An array is copied, because torch would warn of one that must not be written to.
+    # An array is copied, because torch warns about arrays that are read-only.
     wave = samples if isinstance(samples, Tensor) else torch.from_numpy(np.array(samples))
     if wave.ndim != 1 or len(wave) == 0:
-        raise ValueError(f"a recording must be (samples,) and at least one, got the shape {tuple(wave.shape)}")
+        raise ValueError(f"a recording must be (samples,) with at least one sample, got the shape {tuple(wave.shape)}")
     if not wave.is_floating_point():
-        raise TypeError(f"samples must be real numbers with full scale at 1, got {wave.dtype}; divide them by it")
+        raise TypeError(f"samples must be floats with full scale at 1, got {wave.dtype}; divide them by full scale")
     wave = wave.to(widest_float(wave.device))
     if not wave.sum().isfinite():
         raise ValueError("samples must be finite, got some that are NaN or infinite")

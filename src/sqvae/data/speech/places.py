@@ -1,4 +1,4 @@
-"""Where recordings lie: in a folder, in a zip file, or on their own. The names of all, and what opens each."""
+"""Containers of recordings: a folder, a zip file, or a single file. They list the recordings and open each of them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -21,29 +21,29 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """A folder, a zip file or a file, and the recordings there."""
+    """A folder, a zip file or a single file, and the recordings in it."""
 
     path: Path
     label: str
-    """What it is called: the name of a folder, or of a file without its ending."""
+    """Its name: that of a folder, or of a file without its extension."""
     names: Sequence[str]
-    """Of the recordings: their paths below it with ``/`` between the parts, 2 before 10."""
+    """The names of the recordings: their paths below it, with ``/`` between the parts, in natural order."""
     others: Sequence[str]
-    """Of the files that have other endings."""
+    """The names of other files."""
     open: Callable[[str], Path | bytes]
-    """From the name of a recording to its file, or to its bytes."""
+    """Takes the name of a recording and returns its path or its bytes."""
     archive: File | None = None
-    """The file that holds all of them, if there is one."""
+    """The archive that contains all recordings, if there is one."""
     notes: tuple[str, ...] = ()
     close: Callable[[], None] = _nothing
 
     def files(self, names: Iterable[str]) -> list[File]:
-        """Everything that decides what some recordings are."""
+        """All files that determine the content of some recordings."""
         return [self.archive] if self.archive else [File(name, self.path / name) for name in names]
 
 
 def find_place(path: Path) -> Place:
-    """What there is at a path that exists; to be closed in the end."""
+    """Find the recordings at an existing path. The result must be closed."""
     if path.is_dir():
         return _folder(path)
     if is_zip(path):
@@ -58,7 +58,7 @@ def find_place(path: Path) -> Place:
 
 
 def is_zip(path: Path) -> bool:
-    """Whether a path is that of a zip file."""
+    """Whether a path is a zip file."""
     return path.is_file() and (path.suffix.lower() == ".zip" or (not path.suffix and is_zipfile(path)))
 
 
@@ -97,7 +97,7 @@ def _zip(path: Path) -> Place:
 
 
 def _sorted(names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Recordings, and other files."""
+    """Recordings and other files, in natural order."""
     kinds: tuple[list[str], list[str]] = ([], [])
     for name in names:
         if not is_clutter(name):
@@ -110,5 +110,5 @@ def _none(path: Path, others: Sequence[str]) -> str:
     found = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common(5))
     return (
         f"no recordings in {path}: found {counted(len(others), 'file')}{f' ({found})' if found else ''}. "
-        f"The names of recordings end in {', '.join(sorted(EXTENSIONS))}"
+        f"Names of recordings end in {', '.join(sorted(EXTENSIONS))}"
     )

@@ -1,4 +1,4 @@
-"""Recordings as people have them in Python, brought to the frames that a model takes."""
+"""Conversion of recordings in Python (paths, arrays, tensors) to the frames that a model takes."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,47 +12,47 @@ from torch import Tensor
 
 from sqvae.data.collection import Skipped
 from sqvae.data.speech.audio import resampled
-from sqvae.data.speech.hearing import check_long_enough, hear
 from sqvae.data.speech.log_mel import LogMel
+from sqvae.data.speech.reading import check_long_enough, hear
 from sqvae.data.speech.recordings import Recording, UnreadableRecordingError
 
 Samples: TypeAlias = NDArray[Any] | Tensor
-"""(samples,), or (samples, channels) as soundfile reads them, of which the mean is taken: real numbers with full scale
-at 1, or integers with that of their type."""
+"""(samples,), or (samples, channels) as soundfile reads them, whose mean is used: floats with full scale at 1, or
+integers with the full scale of their type."""
 
 RecordingLike: TypeAlias = str | Path | Samples | tuple[Samples, int]
-"""A file, samples, or samples with their rate."""
+"""A path, samples, or samples with their sample rate."""
 
 Recordings: TypeAlias = RecordingLike | Sequence[RecordingLike]
-"""One, or several of any lengths."""
+"""One recording, or several of any lengths."""
 
 MOST_CHANNELS = 8
-"""Of a recording: an array with more columns than these, or with fewer rows, is something else."""
+"""Maximum number of channels: an array with more columns, or with fewer rows, is not a recording."""
 
 
 @dataclass(frozen=True)
 class SpeechProcessor:
-    """Brings recordings to log-mel frames, exactly as the command line does.
+    """Converts recordings to log-mel frames, exactly as the command line does.
 
-    ``speech.preprocess`` is one. It needs no model, so that it can be sent to the workers of a data loader.
+    ``speech.preprocess`` is one. It contains no model, so it can be sent to the workers of a data loader.
 
     Arguments:
-        features: how sound becomes frames; ``sqvae.data.speech.FEATURES`` has the paper's.
+        features: how sound becomes frames; ``sqvae.data.speech.FEATURES`` contains the paper's.
     """
 
     features: LogMel
 
     def __call__(self, recordings: Recordings, rate: int | None = None) -> list[Tensor]:  # -> (T, mels), each
-        """The frames of recordings, in dB. One is a list of 1.
+        """The frames of recordings, in dB. One recording gives a list of 1.
 
         Arguments:
             recordings: paths, arrays or tensors of samples, or pairs of samples and their rate; one, or a list of any.
-            rate: samples a second of those that come without; None: as many as the features have, ``features.rate``,
-                so that samples of another rate need it. Files know their own.
+            rate: the sample rate of samples that come without one. None means ``features.rate``, so samples of another
+                rate need it. Files contain their own.
         """
         apart = _apart(recordings)
         if not apart:
-            raise ValueError("there are no recordings: give at least one")
+            raise ValueError("there are no recordings: pass at least one")
         return [self._frames(one, rate, index) for index, one in enumerate(apart)]
 
     def _frames(self, given: Any, rate: int | None, index: int) -> Tensor:
@@ -74,7 +74,7 @@ class SpeechProcessor:
         return self.features(wave)
 
     def _one_channel(self, samples: Samples, index: int) -> Samples:  # (samples,) or (samples, channels) -> (samples,)
-        """Samples with full scale at 1, the mean of their channels: as files are read."""
+        """Samples with full scale at 1, averaged over channels, as for files."""
         if samples.ndim == 1:
             return _real(samples)
         if samples.ndim == 2 and 1 <= samples.shape[1] <= MOST_CHANNELS < samples.shape[0]:
@@ -103,7 +103,7 @@ class SpeechProcessor:
 
 
 def _apart(recordings: Any) -> list[Any]:
-    """Each recording by itself."""
+    """A list of the single recordings."""
     if isinstance(recordings, str | Path) or _is_pair(recordings):
         return [recordings]
     if isinstance(recordings, np.ndarray | Tensor):

@@ -11,7 +11,7 @@ from sqvae.data.speech.places import Place
 from sqvae.data.wording import printable
 
 Opener: TypeAlias = Callable[[], Path | bytes]
-"""Gives the file of a recording, or its bytes, in whichever thread."""
+"""Returns the path of a recording, or its bytes. May be called in any thread."""
 
 
 @dataclass(frozen=True)
@@ -19,37 +19,37 @@ class Recording:
     """A recording of one speaker."""
 
     name: str
-    """Its path below the source, with ``/`` between the parts; no two have the same."""
+    """Its path below the source, with ``/`` between the parts. It is unique."""
     speaker: str | None
-    """None where the source does not say."""
+    """The speaker; None if the source does not say."""
     file_id: str
-    """What lists of ABX items call it."""
+    """Its name in lists of ABX items."""
     open: Opener
 
     @classmethod
     def of_nobody(cls, place: Place, names: Sequence[str]) -> list["Recording"]:
-        """Recordings of which the source does not say who speaks."""
+        """Recordings whose speaker is unknown."""
         return [cls.at(place, name, None) for name in names]
 
     @classmethod
     def at(cls, place: Place, name: str, speaker: str | None, file_id: str | None = None) -> "Recording":
-        """One of the recordings of a place, by default with its file's name without the ending as its id."""
+        """One of the recordings of a place. By default, its id is the file name without the extension."""
         who = None if speaker is None else legible(speaker)
         return cls(name, who, file_id or PurePosixPath(name).stem, lambda: place.open(name))
 
 
 def item_names(file_id: str, speaker: str | None) -> tuple[str, ...]:
-    """What lists of ABX items may call a recording: NAME, SPEAKER/NAME or SPEAKER_NAME."""
+    """Possible names of a recording in lists of ABX items: NAME, SPEAKER/NAME or SPEAKER_NAME."""
     return (file_id,) if speaker is None else (file_id, f"{speaker}/{file_id}", f"{speaker}_{file_id}")
 
 
 def legible(name: str) -> str:
-    """A name that can be printed and is like no other: bytes that are not text are written as numbers."""
+    """A unique printable form of a name: bytes that are not valid text are escaped."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 class UnreadableRecordingError(ValueError):
-    """A recording can't be read where every one must be."""
+    """A recording can't be read in strict mode."""
 
     def __init__(self, skipped: Skipped) -> None:
         super().__init__(f"{printable(skipped.name)} can't be read: {skipped.reason}")
@@ -61,9 +61,9 @@ class FoundSpeech:
 
     parts: Mapping[Part, Sequence[Recording]]
     features: str = "zerospeech"
-    """What suits these recordings, where nobody says otherwise: a name in ``FEATURES``."""
+    """The default features of these recordings: a name in ``FEATURES``."""
     published: bool = False
-    """Whether results on its test set are compared: of the others, few are then kept from training."""
+    """Whether published results are compared on its test set; only few recordings are then held out from training."""
     notes: tuple[str, ...] = ()
 
     def in_order(self) -> list[tuple[Part, Sequence[Recording]]]:
@@ -72,21 +72,21 @@ class FoundSpeech:
 
 @dataclass(frozen=True)
 class SpeechReader:
-    """One way in which recordings are stored. To add one: one file here, and one line in ``SPEECH_READERS``."""
+    """One storage format of recordings. To add one, add a file to ``readers`` and a line to ``SPEECH_READERS``."""
 
     name: str
     description: str
     recognises: Callable[[Sequence[str]], bool]
-    """Whether recordings with these names, of which there is at least one, are stored in this way."""
+    """Whether recordings with these names (at least one) are stored in this format."""
     read: Callable[[Place], FoundSpeech]
 
 
 def mostly(pattern: re.Pattern[str]) -> Callable[[Sequence[str]], bool]:
-    """Recognises names of which more than half have a pattern."""
+    """A function that recognises names if more than half of them match a pattern."""
     return lambda names: 2 * sum(pattern.fullmatch(name) is not None for name in names) > len(names)
 
 
 def matching(pattern: re.Pattern[str], place: Place) -> tuple[list[re.Match[str]], list[str]]:
-    """The names of recordings that have a pattern, and the others."""
+    """The names of recordings that match a pattern, and the others."""
     matches = {name: pattern.fullmatch(name) for name in place.names}
     return [match for match in matches.values() if match], [name for name, match in matches.items() if not match]

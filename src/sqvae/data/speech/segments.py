@@ -1,4 +1,4 @@
-"""Crops of utterances, to train on."""
+"""Random crops of utterances, for training."""
 
 from typing import NamedTuple
 
@@ -10,30 +10,30 @@ from sqvae.distributions.processes import own_rows
 
 
 class Crops(NamedTuple):
-    """Pieces of utterances, all equally long."""
+    """Crops of utterances, all of the same length."""
 
     frames: Tensor
     """(batch, length + 2 context, mels), in dB."""
     speakers: Tensor
-    """(batch,): the number of who speaks."""
+    """(batch,): the speaker numbers."""
 
     def chunk(self, chunks: int) -> list["Crops"]:
-        """The same in so many parts."""
+        """The batch divided into a number of parts."""
         return [Crops(*parts) for parts in zip(self.frames.chunk(chunks), self.speakers.chunk(chunks), strict=True)]
 
 
 class Segments:
-    """A training set of crops: the utterances by turns, a new place in each every time.
+    """A training set of crops: the utterances in turn, each time at a new random position.
 
-    At the ends of an utterance the first and the last frame stand for those around them; an utterance that is shorter
-    than a crop goes on with its last frame.
+    At the ends of an utterance, the first and the last frame are repeated as context. An utterance that is shorter than
+    a crop is extended with its last frame.
 
     Arguments:
-        utterances: what to crop.
-        speakers: those that have a number, in order.
-        length: frames of a crop.
-        context: frames before and after it that come with it.
-        number: how many crops make up the set.
+        utterances: the utterances to crop.
+        speakers: the speakers in the order of their numbers.
+        length: number of frames of a crop.
+        context: number of additional frames before and after it.
+        number: number of crops in the training set.
     """
 
     def __init__(
@@ -52,8 +52,8 @@ class Segments:
         return self.number
 
     def take(self, indices: Tensor) -> Crops:  # (batch,)
-        """Crops of the utterances whose turn it is: who begins, and the places, are drawn by torch's own generator."""
-        # Drawn for each batch: an epoch may have fewer crops than there are utterances, and all are to be met.
+        """Crops of the next utterances. The first utterance and the positions come from torch's global generator."""
+        # Drawn for each batch: an epoch may have fewer crops than there are utterances, and all should be used.
         first = int(torch.rand((), dtype=torch.float64) * len(self.utterances))
         chosen = (indices + first) % len(self.utterances)
         draws = own_rows(lambda rows: torch.rand(rows, dtype=torch.float64), len(indices))

@@ -1,4 +1,4 @@
-"""From what a person names to the recordings that are there."""
+"""Finding the recordings of a source: a path or a dataset's name."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from sqvae.data.speech.voices import made_up_voices
 
 
 class Opened(NamedTuple):
-    """Recordings, and where they lie."""
+    """Recordings, and the place that contains them."""
 
     place: Place
     speech: FoundSpeech
@@ -23,8 +23,8 @@ class Opened(NamedTuple):
 
 @contextmanager
 def opened_speech(source: str | Path) -> Iterator[Opened]:
-    """What is found at a path or under a name, with its files let go of in the end."""
-    # A name in the list means the set even if a folder here is called so; ./vctk is the folder.
+    """Open a path or a named dataset; its files are closed at the end."""
+    # A name in SPEECH_SETS means the dataset even if there is a folder of that name; ./vctk is the folder.
     named = is_speech_name(source)
     place = _place(source)
     try:
@@ -38,7 +38,7 @@ def opened_speech(source: str | Path) -> Iterator[Opened]:
 
 
 def is_speech_name(source: str | Path) -> bool:
-    """Whether a source is meant by name, and not as a path."""
+    """Whether a source is the name of a speech dataset, and not a path."""
     return isinstance(source, str) and source in SPEECH_SETS
 
 
@@ -50,7 +50,7 @@ def _place(source: str | Path) -> Place:
 
 def _path(source: str | Path) -> Path:
     if isinstance(source, str) and source in DATASETS:
-        raise ValueError(f"{source} is a set of pictures, and not of recordings; of those there is {_names()}")
+        raise ValueError(f"{source} is a dataset of images, not of recordings; datasets of recordings: {_names()}")
     path = Path(source).expanduser()
     if not path.exists():
         raise FileNotFoundError(unknown(str(source)))
@@ -58,7 +58,7 @@ def _path(source: str | Path) -> Path:
 
 
 def folder_of_speech(name: str) -> Path:
-    """The folder of a named set of recordings: see `sqvae.data.folder_of`."""
+    """The folder of a named speech dataset: see `sqvae.data.folder_of`."""
     known = SPEECH_SETS[name]
     return find_folder(name, known.folders, known.layout, known.origin)
 

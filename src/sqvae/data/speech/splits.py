@@ -1,5 +1,5 @@
-"""Which utterances to train on, to validate on and to test on: a model knows the voices that it is trained on, so those
-that are held out are drawn from every speaker."""
+"""Division of utterances into training, validation and test sets. A model knows only the voices that it is trained on,
+so held-out utterances are drawn from every speaker."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -11,21 +11,21 @@ from sqvae.data.splits import lot
 from sqvae.data.wording import counted, listed
 
 TEST = 0.1
-"""Of every speaker's utterances, so many to test on, where the source has no such set,"""
+"""The share of every speaker's utterances for testing, if the source has no test set."""
 VALIDATION = 0.05
-"""and so many of what is left to validate on."""
+"""The share of the remaining utterances for validation."""
 
 FEW = 0.02
 MOST = 500
-"""Of the utterances to train on, so many to validate on where there is a test set to compare results on."""
+"""The share, and the maximum number, of training utterances for validation if there is a published test set."""
 
 HANDFUL = 5
-"""At least so many to validate on, where that is not more than a tenth."""
+"""Minimum number of utterances for validation, unless it is more than a tenth."""
 
 
 @dataclass(frozen=True)
 class Division:
-    """Utterances by what they are for."""
+    """Utterances by set."""
 
     train: Sequence[Utterance]
     validation: Sequence[Utterance]
@@ -34,21 +34,21 @@ class Division:
 
 
 def divide(parts: Mapping[Part, Sequence[Utterance]], *, seed: int, published: bool) -> Division:
-    """Utterances in three sets.
+    """Divide utterances into three sets.
 
-    They are drawn by a hash of the seed and of their names. So the same recordings give the same sets on any machine,
-    and a recording that is added later leaves those of other speakers where they were, and nearly all of its own.
+    They are drawn by a hash of the seed and of their names. So the same recordings give the same sets on any machine.
+    If a recording is added later, those of other speakers stay in their sets, and nearly all of the same speaker.
 
     Arguments:
-        parts: what the source says; "all" or "train", and others where it has them.
-        seed: draws sets where the source has none.
-        published: whether the test set is one to compare results on, so that few are to be kept from training.
+        parts: the sets that the source defines: "all" or "train", and possibly others.
+        seed: the seed for drawing sets that the source does not define.
+        published: whether published results are compared on the test set, so that only few are held out from training.
     """
     everything = [utterance for utterances in parts.values() for utterance in utterances]
     if len(everything) < 3:
         note = (
-            f"only {counted(len(everything), 'recording')}, so the same are for training, validation and test: "
-            "numbers on them say nothing about new recordings"
+            f"only {counted(len(everything), 'recording')}, so training, validation and test sets are the same: "
+            "metrics on them say nothing about new recordings"
         )
         return Division(everything, everything, everything, (note,))
     train = [*parts.get("all", ()), *parts.get("train", ())]
@@ -70,22 +70,22 @@ def divide(parts: Mapping[Part, Sequence[Utterance]], *, seed: int, published: b
 
 
 def _of_strangers(utterances: Sequence[Utterance], train: Sequence[Utterance]) -> bool:
-    """Whether there are utterances, and none of a speaker whom the model will know."""
+    """Whether there are utterances, and none of them is by a training speaker."""
     known = {utterance.speaker for utterance in train}
     return bool(utterances) and not any(utterance.speaker in known for utterance in utterances)
 
 
 def _shared(part: str) -> str:
     return (
-        f"nobody has a recording to spare, and a model speaks with the voices that it has learned: those to train on "
-        f"are the {part} set too, and numbers on them say nothing about new recordings"
+        f"there are too few recordings per speaker for a {part} set, and a model knows only its training speakers: "
+        f"the training set is the {part} set too, and metrics on it say nothing about new recordings"
     )
 
 
 def _aside(part: str) -> str:
     return (
-        f"the {part} set is left aside: none of its speakers is among those to train on, and a model speaks with the "
-        f"voices that it has learned"
+        f"the {part} set is not used: none of its speakers is in the training set, and a model knows only its training "
+        f"speakers"
     )
 
 
@@ -109,13 +109,13 @@ def _handful(train: Sequence[Utterance]) -> int:
 
 
 def _within_speakers(train: Sequence[Utterance], share: float, part: Part, seed: int, least: int) -> list[Utterance]:
-    """A share of every speaker's utterances, of three or more at least so many, and never all of them."""
+    """A share of every speaker's utterances: at least `least` of three or more, and never all of them."""
     members: defaultdict[str, list[Utterance]] = defaultdict(list)
     for utterance in train:
         members[utterance.speaker].append(utterance)
     drawn: list[Utterance] = []
     for speaker, own in members.items():
-        # Whether a fraction of an utterance counts is drawn too: the share is then right for many with few each.
+        # A fraction of an utterance is rounded at random, so that the share is right for many speakers with few each.
         fraction = int.from_bytes(lot(seed, f"{part}/{speaker}")[:8], "big") / 2**64
         number = max(int(share * len(own) + fraction), least if len(own) >= 3 else 0)
         drawn += _by_lot(own, seed)[: min(number, len(own) - 1)]
@@ -123,7 +123,7 @@ def _within_speakers(train: Sequence[Utterance], share: float, part: Part, seed:
 
 
 def _leaving_each(train: Sequence[Utterance], number: int, seed: int) -> list[Utterance]:
-    """So many utterances of all, but the last of nobody."""
+    """Draw this number of utterances from all, but never a speaker's last one."""
     left = Counter(utterance.speaker for utterance in train)
     drawn: list[Utterance] = []
     for utterance in _by_lot(train, seed):
@@ -134,12 +134,12 @@ def _leaving_each(train: Sequence[Utterance], number: int, seed: int) -> list[Ut
 
 
 def _by_lot(utterances: Sequence[Utterance], seed: int) -> list[Utterance]:
-    """In the order in which they are drawn."""
+    """The utterances in the order in which they are drawn."""
     return sorted(utterances, key=lambda utterance: lot(seed, utterance.name))
 
 
 def _without(train: Sequence[Utterance], drawn: Sequence[Utterance]) -> tuple[list[Utterance], list[Utterance]]:
-    """The rest and the drawn, both in order."""
+    """The remaining and the drawn utterances, both in order."""
     names = {utterance.name for utterance in drawn}
     return [one for one in train if one.name not in names], [one for one in train if one.name in names]
 
@@ -149,14 +149,14 @@ def _drawn(division: Division, drawn: Mapping[str, bool], seed: int) -> list[str
     if drawn["test"] and drawn["validation"]:
         speakers = {one.speaker for one in (*division.train, *division.validation, *division.test)}
         return [
-            f"{counted(train + validation + test, 'recording')} of {counted(len(speakers), 'speaker')}, drawn by split "
-            f"seed {seed}: {train:,} to train on, {validation:,} to validate on, and {test:,}, about a tenth of every "
-            "speaker's, to test on"
+            f"{counted(train + validation + test, 'recording')} of {counted(len(speakers), 'speaker')}, divided by "
+            f"split seed {seed}: {train:,} for training, {validation:,} for validation, and {test:,}, about a tenth of "
+            "every speaker's, for testing"
         ]
     numbers = {"test": test, "validation": validation}
     return [
-        f"there are no {part} recordings: {numbers[part]:,}, drawn by split seed {seed}, of those to train on are set "
-        "aside"
+        f"there are no {part} recordings: {numbers[part]:,} of the training recordings, drawn by split seed {seed}, "
+        "are set aside"
         for part in ("test", "validation")
         if drawn[part]
     ]
@@ -169,7 +169,8 @@ def _strangers(division: Division) -> list[str]:
         strangers = sorted({utterance.speaker for utterance in utterances} - known)
         if strangers:
             notes.append(
-                f"{counted(len(strangers), 'speaker')} of the {what} set can't be learned, for want of recordings to "
-                f"train on: {listed(strangers, 3)}. Only in another's voice can their recordings be reconstructed"
+                f"{counted(len(strangers), 'speaker')} of the {what} set can't be learned, because there are no "
+                f"training recordings: {listed(strangers, 3)}. Their recordings can only be reconstructed in another "
+                "voice"
             )
     return notes

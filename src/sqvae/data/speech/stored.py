@@ -1,11 +1,11 @@
-"""Frames of recordings on disk, under a name that says what they were made from.
+"""The cache of frames of recordings on disk.
 
     CACHE/speech/KEY/frames.npy        float32 (frames of all recordings, mels), in dB
-    CACHE/speech/KEY/recordings.json   the name of each recording, and how many frames and samples it has
+    CACHE/speech/KEY/recordings.json   the name of each recording, and its number of frames and samples
     CACHE/speech/KEY/entry.json        everything else; written last
 
-KEY is a hash of the content of the files, of the recordings' names, of the features and of ``FORMAT``. Who speaks, and
-what a recording is for, follow from its name and are not stored.
+KEY is a hash of the content of the files, of the recordings' names, of the features and of ``FORMAT``. The speaker and
+the set of a recording follow from its name and are not stored.
 """
 
 import hashlib
@@ -22,33 +22,33 @@ import numpy as np
 from sqvae.data.cache import NPY_HEADER, finish_npy, make_whole, npy_header, read_entry, write_entry
 from sqvae.data.collection import Skipped
 from sqvae.data.content import Progress
-from sqvae.data.speech.hearing import hear
 from sqvae.data.speech.log_mel import LogMel
+from sqvae.data.speech.reading import hear
 from sqvae.data.speech.recordings import Recording, UnreadableRecordingError
 from sqvae.data.threads import in_order
 
 KIND = "speech"
-"""The folder of such entries in the cache."""
+"""The subfolder of these entries in the cache."""
 
 FORMAT = 1
-"""To be raised whenever the same recordings would give other frames, or another form of entry."""
+"""Increase this whenever the same recordings would give other frames, or another entry format."""
 
 _DTYPE = np.dtype("<f4")
 
 
 @dataclass(frozen=True)
 class StoredSpeech:
-    """Frames of recordings, whole and checked."""
+    """Frames of recordings in the cache, complete and verified."""
 
     file: Path
     names: list[str]
     frames: list[int]
-    """How many each recording has; they follow each other in the file."""
+    """The number of frames of each recording; they are stored one after the other."""
     samples: list[int]
     skipped: list[Skipped]
 
     def starts(self) -> list[int]:
-        """The first frame of each."""
+        """The index of the first frame of each recording."""
         return [0, *accumulate(self.frames)][:-1]
 
 
@@ -60,7 +60,7 @@ def speech_key(content: str, recordings: Sequence[Recording], features: LogMel) 
 
 
 def find_speech(root: Path, key: str) -> StoredSpeech | None:
-    """The entry if it is there and whole."""
+    """The entry if it exists and is complete, otherwise None."""
     folder = root / KIND / key
     try:
         stored = read_entry(folder)
@@ -85,7 +85,7 @@ def make_speech(
     strict: bool,
     progress: Progress,
 ) -> StoredSpeech:
-    """Turn every recording into frames of a new entry, or wait for another process that is doing so."""
+    """Convert every recording to frames in a new entry, or wait for another process that is doing so."""
 
     def build(folder: Path) -> None:
         _build(folder, recordings, features, strict, progress)
@@ -99,7 +99,7 @@ def _build(folder: Path, recordings: Sequence[Recording], features: LogMel, stri
     total = 0
     with (folder / "frames.npy").open("wb") as file:
         file.write(npy_header((0, features.mels), _DTYPE))
-        # Closed at once if this fails, before the archive that its threads read is.
+        # On an error, closed immediately: before the archive that its threads read from.
         with closing(in_order(partial(hear, features=features), recordings)) as outcomes:
             for done, outcome in enumerate(outcomes, 1):
                 if isinstance(outcome, Skipped):
@@ -107,7 +107,7 @@ def _build(folder: Path, recordings: Sequence[Recording], features: LogMel, stri
                         raise UnreadableRecordingError(outcome)
                     skipped.append((outcome.name, outcome.reason))
                 else:
-                    # Written rather than mapped: a full disk is then an error, and not the end of the process.
+                    # Written instead of memory-mapped, so that a full disk is an error and does not kill the process.
                     for piece in outcome.pieces():
                         file.write(piece.numpy().astype(_DTYPE, copy=False).tobytes())
                     table["names"].append(outcome.name)

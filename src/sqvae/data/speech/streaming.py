@@ -1,4 +1,4 @@
-"""Recordings to encode: read once, in order, one ahead, and not kept."""
+"""Streaming of recordings to encode: they are read once, in order, one ahead, and not stored."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -8,9 +8,9 @@ from pathlib import Path
 from sqvae.data.collection import Skipped
 from sqvae.data.sources import prefixes
 from sqvae.data.speech.audio import is_audio_name
-from sqvae.data.speech.hearing import Heard, hear
 from sqvae.data.speech.log_mel import LogMel
 from sqvae.data.speech.places import Place
+from sqvae.data.speech.reading import Heard, hear
 from sqvae.data.speech.recordings import Recording, UnreadableRecordingError, item_names, legible
 from sqvae.data.speech.sources import is_speech_name, opened_speech
 
@@ -24,19 +24,18 @@ def stream_speech(
     on_note: Callable[[str], None] = lambda note: None,
     only: Collection[str] | None = None,
 ) -> Iterator[Heard]:
-    """All recordings of the inputs that can be read, in order.
+    """Yield all recordings of the inputs that can be read, in order.
 
-    A recording's name is its path from the folder that all inputs have in common, so that no two have the same; from
-    the input itself if there is one. The sets of an input that has sets follow each other: train, validation, test,
-    others.
+    A recording's name is its path relative to the common folder of all inputs, so names are unique; with a single input
+    it is relative to the input. The sets of an input follow each other: train, validation, test, others.
 
     Arguments:
-        inputs: whatever :func:`sqvae.data.speech.load_speech` takes.
+        inputs: anything that :func:`sqvae.data.speech.load_speech` takes.
         features: how recordings become frames.
-        strict: raise for the first recording that can't be read.
+        strict: raise an error for the first recording that can't be read.
         on_skip: called with each recording that can't be read, if not strict.
-        on_note: called with a sentence about what is passed over, such as folders that can't be read.
-        only: the recordings that are wanted, as lists of ABX items call them (`item_names`); None: all of them.
+        on_note: called with a sentence about what is ignored, such as folders that can't be read.
+        only: the recordings to read, as named in lists of ABX items (`item_names`); None: all of them.
     """
     for source, prefix in zip(inputs, prefixes(inputs, is_speech_name, is_audio_name), strict=True):
         with opened_speech(source) as found:
@@ -61,13 +60,13 @@ def stream_speech(
 
 
 def _owner(source: str | Path, place: Place) -> str:
-    """Who speaks where the source does not say: whom the folder is named after."""
+    """The speaker if the source does not say: the name of the folder."""
     path = Path(source)
     return legible(path.resolve().parent.name if path.is_file() and is_audio_name(path.name) else place.label)
 
 
 def count_speech(inputs: Sequence[str | Path]) -> int:
-    """How many recordings :func:`stream_speech` will try to read. Looks at names only."""
+    """The number of recordings that :func:`stream_speech` will try to read. It looks at names only."""
     total = 0
     for source in inputs:
         with opened_speech(source) as found:
@@ -76,7 +75,7 @@ def count_speech(inputs: Sequence[str | Path]) -> int:
 
 
 def _one_ahead(recordings: Sequence[Recording], features: LogMel) -> Iterator[Heard | Skipped]:
-    # Left only when the thread is done, so before the archive that it reads is closed.
+    # The block ends when the thread is done, so before the archive that it reads is closed.
     with ThreadPoolExecutor(1, thread_name_prefix="sqvae-speech") as pool:
         ahead: Future[Heard | Skipped] | None = None
         for recording in recordings:

@@ -1,4 +1,4 @@
-"""Utterances as log-mel frames, in a file that is mapped into memory."""
+"""Utterances as log-mel frames in a memory-mapped file."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,32 +16,32 @@ from sqvae.data.speech.log_mel import LogMel
 from sqvae.data.speech.sources import opened_speech
 
 _AT_ONCE = 16_384
-"""Frames that are looked at together."""
+"""Number of frames to process at a time."""
 
 _LEAST_VARIED = 1e-6
-"""The least standard deviation, for a mean of 1, that is more than the rounding of equal numbers."""
+"""The smallest standard deviation, relative to the mean, that is more than rounding error."""
 
 
 class Utterance(NamedTuple):
-    """One row of the table of a set."""
+    """One utterance of a set, and its position in the file."""
 
     name: str
     file_id: str
     speaker: str
     start: int
-    """Its first frame in the file."""
+    """The index of its first frame in the file."""
     frames: int
     samples: int
 
 
 class Utterances:
-    """Utterances of any lengths, in a file that is mapped into memory, so that they may be more than memory holds.
+    """Utterances of any lengths in a memory-mapped file, so that they may be larger than memory.
 
     Arguments:
-        file: float32 (frames of all utterances, mels) in dB, as .npy.
-        rows: the utterances, and where in the file each lies.
-        skipped: recordings that are missing here because they could not be read.
-        source: what the recordings are from, if they are to be listened to.
+        file: an .npy file of float32 (frames of all utterances, mels), in dB.
+        rows: the utterances, and their positions in the file.
+        skipped: recordings that are missing because they could not be read.
+        source: the source of the recordings, needed to play them.
     """
 
     def __init__(
@@ -55,15 +55,15 @@ class Utterances:
         self.skipped = skipped
         self.source = source
         self.names = tuple(row.name for row in rows)
-        """One for each utterance: its path in the source."""
+        """The name of each utterance: its path in the source."""
         self.file_ids = tuple(row.file_id for row in rows)
-        """What lists of ABX items call them."""
+        """The names of the utterances in lists of ABX items."""
         self.speakers = tuple(row.speaker for row in rows)
-        """Who speaks."""
+        """The speaker of each utterance."""
         self.lengths = torch.tensor([row.frames for row in rows], dtype=torch.int64)
-        """(N,): how many frames each has."""
+        """(N,): the number of frames of each utterance."""
         self.samples = torch.tensor([row.samples for row in rows], dtype=torch.int64)
-        """(N,): how many samples each has, at the rate of the features."""
+        """(N,): the number of samples of each utterance, at the sample rate of the features."""
         self._starts = torch.tensor([row.start for row in rows], dtype=torch.int64)
         self._file = file
         self._frames = _map(file)
@@ -77,16 +77,16 @@ class Utterances:
         return int(self._frames.shape[1])
 
     def frames(self, index: int) -> Tensor:  # -> (T, mels)
-        """All frames of an utterance, in dB, in a tensor of their own."""
+        """All frames of an utterance, in dB, in a new tensor."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"index {index} is out of range: there are {len(self)} utterances")
         start, length = int(self._starts[index]), int(self.lengths[index])
         return torch.from_numpy(np.array(self._frames[start : start + length]))
 
     def sound(self, index: int, rate: int, samples: int) -> NDArray[np.float32]:  # -> (up to so many samples,)
-        """The beginning of an utterance as it was recorded, read from its source."""
+        """The beginning of the original recording of an utterance, read from its source."""
         if self.source is None:
-            raise FileNotFoundError(f"where the recording {self.names[index]} lies is not known")
+            raise FileNotFoundError(f"the source of the recording {self.names[index]} is not known")
         with opened_speech(self.source) as found:
             parts, number = [], 0
             for block in audio_blocks(found.place.open(self.names[index]), rate):
@@ -100,25 +100,25 @@ class Utterances:
         """Some frames of some utterances, in dB.
 
         Arguments:
-            indices: which utterances.
-            places: which frames of each, from 0.
+            indices: the indices of the utterances.
+            places: the indices of the frames of each utterance, from 0.
         """
         if ((indices < 0) | (indices >= len(self))).any():
             raise IndexError(f"indices must be 0 ... {len(self) - 1}, got {indices.tolist()}")
         if ((places < 0) | (places >= self.lengths[indices].unsqueeze(1))).any():
-            raise IndexError("places must be frames of their utterances, from 0 to one less than its length")
+            raise IndexError("places must be frames of their utterances, from 0 to one less than their length")
         rows = self._starts[indices].unsqueeze(1) + places
         return torch.from_numpy(np.array(self._frames[rows.numpy()]))
 
     def statistics(self) -> tuple[Tensor, Tensor]:  # (mels,), (mels,)
         """The mean and the standard deviation of each dimension over all frames, in dB.
 
-        The deviation of a dimension that does not vary is given as 1, so that one may divide by it.
+        The deviation of a constant dimension is returned as 1, so that one can divide by it.
         """
         number = 0
         mean = squares = np.zeros(self.mels)
         for block in self._blocks():
-            # Means and sums of squares of two groups, put together: exact for any number of frames, unlike plain sums.
+            # Combine the means and sums of squares of two groups: accurate for any number of frames, unlike plain sums.
             share = len(block) / (number + len(block))
             away = block.mean(0) - mean
             squares = squares + np.square(block - block.mean(0)).sum(0) + np.square(away) * number * share
@@ -129,7 +129,7 @@ class Utterances:
         return torch.from_numpy(mean).float(), torch.from_numpy(deviation).float()
 
     def _blocks(self) -> Iterator[NDArray[np.float64]]:
-        """All frames in float64, (up to a fixed number, mels) at a time; utterances that lie side by side together."""
+        """Yield all frames in float64, (up to a fixed number, mels); adjacent utterances are read together."""
         begin = end = 0
         for start, length in sorted(zip(self._starts.tolist(), self.lengths.tolist(), strict=True)):
             if start != end:
@@ -146,7 +146,7 @@ class Utterances:
         return f"{type(self).__name__}({len(self)} with {int(self.lengths.sum()):,} frames of {self.mels})"
 
     def __getstate__(self) -> dict[str, Any]:
-        # The mapping would travel to another process as all of its bytes.
+        # A memory mapping would be pickled with all of its bytes.
         return {name: value for name, value in self.__dict__.items() if name != "_frames"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -156,7 +156,7 @@ class Utterances:
 
 @dataclass(frozen=True)
 class SpeechSets:
-    """What to train on, to validate on and to test on."""
+    """The training, validation and test sets of utterances."""
 
     train: Utterances
     validation: Utterances
@@ -164,11 +164,11 @@ class SpeechSets:
     features: LogMel
     """How recordings became frames."""
     speakers: tuple[str, ...]
-    """Those of the training set, sorted."""
+    """The speakers of the training set, sorted."""
     key: str
-    """Of the recordings' content and the features: equal only for equal frames."""
+    """A hash of the recordings and the features, equal only for equal frames."""
     notes: tuple[str, ...]
-    """What was decided and what was left out, in sentences for the person who asked."""
+    """Sentences about what was decided and what was skipped."""
 
 
 def _map(file: Path) -> NDArray[np.float32]:

@@ -90,8 +90,8 @@ class Pictures(ImageModality):
     """Images of real numbers, in grey or in colour."""
 
     kind = "pictures"
-    plural = "pictures"
-    noun = "picture"
+    plural = "images"
+    noun = "image"
     recipe = "pictures"
 
     @property
@@ -138,7 +138,7 @@ class Levels(ImageModality):
 
     kind = "levels"
     plural = "grey levels"
-    noun = "picture"
+    noun = "image"
     recipe = "grey-levels"
     likelihoods = ("vmf", "categorical")
 

@@ -1,4 +1,4 @@
-"""Ways in which recordings are stored, and one tuple that lists them all."""
+"""Readers of storage formats of recordings, and a tuple of all of them."""
 
 from sqvae.data.speech.readers.folder import FOLDER
 from sqvae.data.speech.readers.librispeech import LIBRISPEECH
@@ -8,6 +8,6 @@ from sqvae.data.speech.readers.zerospeech import ZEROSPEECH
 from sqvae.data.speech.recordings import SpeechReader
 
 SPEECH_READERS: tuple[SpeechReader, ...] = (VCTK, ZEROSPEECH, LIBRISPEECH, TIMIT, FOLDER)
-"""Every reader; the first that recognises the names of recordings reads them, so the particular ones come first."""
+"""All readers. The first that recognises the names of recordings reads them, so specific formats come first."""
 
 __all__ = ["SPEECH_READERS"]

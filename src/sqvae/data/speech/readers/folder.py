@@ -1,4 +1,4 @@
-"""Any folder or zip file of recordings: a folder for each speaker, or none, with or without folders of sets above."""
+"""Any folder or zip file of recordings, optionally with folders for speakers, and folders for sets above these."""
 
 from collections.abc import Sequence
 
@@ -26,17 +26,17 @@ def _read(place: Place) -> FoundSpeech:
     if not place.others:
         return FoundSpeech(parts)
     number = counted(len(place.others), "file")
-    note = f"{number} without a recording's extension left alone: {listed(place.others, 3)}"
+    note = f"{number} without a recording's extension ignored: {listed(place.others, 3)}"
     return FoundSpeech(parts, notes=(note,))
 
 
 def _sets(folders: Sequence[Sequence[str]], depth: int) -> list[Part]:
-    """What the uppermost folders that differ say that recordings are for; "rest" where they don't."""
+    """The set of each recording, by the uppermost folders that differ; "rest" if they don't name a set."""
     return [SPLIT_NAMES.get(path[depth].lower(), "rest") if len(path) > depth else "rest" for path in folders]
 
 
 def _depth(folders: Sequence[Sequence[str]]) -> int:
-    """1 if there is one folder that holds everything, in folders of its own, as archives often do; else 0."""
+    """1 if a single folder contains everything, in subfolders, as in many archives; otherwise 0."""
     shared = all(len(path) > 1 for path in folders) and len({path[0] for path in folders}) == 1
     return int(shared)
 

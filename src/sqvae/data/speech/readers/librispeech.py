@@ -1,4 +1,4 @@
-"""LibriSpeech as it is downloaded: ``SUBSET/SPEAKER/CHAPTER/SPEAKER-CHAPTER-NUMBER.flac``, one subset or several."""
+"""LibriSpeech as downloaded: ``SUBSET/SPEAKER/CHAPTER/SPEAKER-CHAPTER-NUMBER.flac``, one subset or several."""
 
 import re
 from pathlib import PurePosixPath
@@ -14,8 +14,8 @@ def _read(place: Place) -> FoundSpeech:
     recordings = [Recording.at(place, match.string, match["speaker"]) for match in matches]
     subsets = [PurePosixPath(subset).name for subset in sorted({match["subset"] for match in matches})]
     note = (
-        f"{', '.join(subsets)} have different speakers, and a model knows the voices that it is trained on: they are "
-        "put together, and recordings of every speaker are held out"
+        f"{', '.join(subsets)} have different speakers, and a model knows only its training speakers: they are "
+        "combined, and recordings of every speaker are held out"
     )
     return FoundSpeech(
         {"all": recordings, "rest": Recording.of_nobody(place, others)}, notes=(note,) if len(subsets) > 1 else ()

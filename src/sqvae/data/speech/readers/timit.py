@@ -1,6 +1,6 @@
 """The sample of TIMIT that comes with NLTK: a folder for each dialect and speaker, ``dr1-fvmh0/sa1.wav``.
 
-Sentences have the same file names whoever speaks them, so lists of ABX items call them dr1-fvmh0_sa1.
+Sentences have the same file names for all speakers, so they are called dr1-fvmh0_sa1 in lists of ABX items.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""VCTK as it is downloaded, a folder a speaker: version 0.80 (``wav48``), or 0.92 (``wav48_silence_trimmed``, with two
+"""VCTK as downloaded, a folder for each speaker: version 0.80 (``wav48``), or 0.92 (``wav48_silence_trimmed``, with two
 microphones)."""
 
 import re
@@ -9,17 +9,17 @@ from sqvae.data.wording import counted
 
 _NAME = re.compile(r"(?P<above>(?:.*/)?)(?P<speaker>[ps]\d+)/(?P=speaker)_\d+(?:_(?P<microphone>mic\d))?\.\w+")
 _VERSIONS = ("wav48/", "wav48_silence_trimmed/")
-"""The folders of the two versions, the paper's first."""
+"""The folders of the two versions; the paper's comes first."""
 
 
 def _read(place: Place) -> FoundSpeech:
     matches, others = matching(_NAME, place)
-    # The same sentences may be there in both versions.
+    # The same sentences may exist in both versions.
     version = min((match["above"] for match in matches), key=_preference)
     others += [match.string for match in matches if match["above"] != version]
     first = [match for match in matches if match["above"] == version and match["microphone"] in (None, "mic1")]
     second = len(place.names) - len(others) - len(first)
-    notes = (f"the first of two microphones is used: {counted(second, 'recording')} of the other left out",)
+    notes = (f"the first of two microphones is used: {counted(second, 'recording')} of the other skipped",)
     return FoundSpeech(
         {
             "all": [Recording.at(place, match.string, match["speaker"]) for match in first],

@@ -1,5 +1,5 @@
-"""ZeroSpeech 2019 as it is downloaded: ``train/voice`` and ``train/unit`` to train on, ``train/parallel/voice`` to test
-on. Names of files begin with the speaker. ``test``, on which ABX is measured, is of others and belongs to no set."""
+"""ZeroSpeech 2019 as downloaded: ``train/voice`` and ``train/unit`` for training, ``train/parallel/voice`` for testing.
+File names begin with the speaker. ``test``, on which ABX is measured, has other speakers and belongs to no set."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""One recording as log-mel frames: at once if it is short, piece by piece if it is long."""
+"""Reading of one recording as a log-mel spectrogram: at once if it is short, in pieces if it is long."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -13,27 +13,27 @@ from sqvae.data.speech.recordings import Opener, Recording
 from sqvae.data.wording import counted
 
 LEAST_FRAMES = 4
-"""A recording with fewer is too short for any use."""
+"""Minimum number of frames; a shorter recording can't be used."""
 
 _LONG = 30.0
-"""Seconds: frames of a recording that lasts longer are not held in memory."""
+"""Frames of recordings longer than this, in seconds, are not kept in memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class Heard:
-    """A recording that could be read to its end."""
+    """A recording that was read successfully to its end."""
 
     name: str
     file_id: str
-    """What lists of ABX items call it."""
+    """Its name in lists of ABX items."""
     speaker: str | None
-    """None where the source does not say."""
+    """The speaker; None if the source does not say."""
     samples: int
-    """How many there are at the rate of the features."""
+    """The number of samples at the sample rate of the features."""
     features: LogMel
     _open: Opener = field(repr=False)
     _frames: Tensor | None = field(repr=False)
-    """None if it is long."""
+    """The frames; None if the recording is long."""
 
     def __len__(self) -> int:
         """The number of frames."""
@@ -44,10 +44,10 @@ class Heard:
         return torch.cat(list(self.pieces()))
 
     def pieces(self) -> Iterator[Tensor]:  # -> (t, mels) each
-        """The frames in order, in dB; those of a long recording a bounded number at a time.
+        """The frames in order, in dB; those of a long recording a limited number at a time.
 
-        A long one is read again for this, which must be done before the next is asked for: its archive may be closed
-        then.
+        A long recording is read again for this. Do this before the next recording is requested, because its archive may
+        be closed then.
         """
         if self._frames is not None:
             return iter([self._frames])
@@ -58,17 +58,17 @@ class Heard:
 
 
 def check_long_enough(samples: int, features: LogMel) -> None:
-    """Raise if a recording of so many samples, at the rate of the features, is too short for any use."""
+    """Raise ValueError if a recording with this number of samples, at the features' rate, is too short."""
     number = features.frames_of(samples) if samples else 0
     if number < LEAST_FRAMES:
         raise ValueError(
-            f"it is too short: {counted(samples, 'sample')} at {features.rate:,} Hz, which make "
-            f"{counted(number, 'frame')}; {LEAST_FRAMES} are needed"
+            f"it is too short: {counted(samples, 'sample')} at {features.rate:,} Hz, which give "
+            f"{counted(number, 'frame')}; at least {LEAST_FRAMES} are needed"
         )
 
 
 def hear(recording: Recording, features: LogMel) -> Heard | Skipped:
-    """A recording, read to its end; or what keeps it from being used."""
+    """Read a recording to its end; returns :class:`Skipped` with the reason if it can't be used."""
     try:
         source = recording.open()
         if duration(source) > _LONG:
@@ -79,5 +79,5 @@ def hear(recording: Recording, features: LogMel) -> Heard | Skipped:
         check_long_enough(samples, features)
         return Heard(recording.name, recording.file_id, recording.speaker, samples, features, recording.open, frames)
     except Exception as broken:
-        # Damaged files and archives make their libraries raise nearly anything.
+        # Damaged files and archives can make their libraries raise almost any exception.
         return Skipped(recording.name, str(broken) or type(broken).__name__)

@@ -1,4 +1,4 @@
-"""Files that are written as their content comes, to the side, and renamed when whole."""
+"""Files that are written as a stream, atomically: under a temporary name, and renamed when complete."""
 
 import contextlib
 import json
@@ -11,13 +11,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, TypeVar
 
-from sqvae.files import BusyError, alone, beside, check_ordinary, remove_abandoned, sync
+from sqvae.files import BusyError, alone, check_ordinary, remove_abandoned, written
 
 HEADER = 4096
-"""Bytes set aside for the header, its length included."""
+"""Number of bytes reserved for the header, including its length."""
 
 CHECKSUM = "checksum"
-"""The entry of the metadata that the rest is compared with when it is read."""
+"""The entry of the metadata with the checksum of the rest."""
 
 BYTES = {"U8": 1, "U16": 2, "I32": 4}
 
@@ -27,36 +27,35 @@ class CodeFileError(Exception):
 
 
 class DamageError(Exception):
-    """Bytes that can't have been written as they are. Says what is wrong; whoever knows the file says which it is."""
+    """Bytes are damaged. The message says what is wrong; the caller adds the path of the file."""
 
 
-Writer = TypeVar("Writer", bound="Aside")
+Writer = TypeVar("Writer", bound="StreamedFile")
 
 
-class Aside(ABC):
-    """Writes one file. Within its block the file does not exist under its name; after it, it is whole.
+class StreamedFile(ABC):
+    """Writes one file as a stream. The file appears under its name, complete, after the block.
 
-    If the block ends by an error, Ctrl-C or whatever else raises, nothing is left.
+    If the block ends with an error or Ctrl-C, nothing is left of it.
 
     Arguments:
-        path: of the file.
+        path: the file to write.
     """
 
     opening = b""
-    """What comes first."""
+    """The bytes at the beginning of the file."""
 
     def __init__(self, path: Path) -> None:
-        self.path = Path(os.path.realpath(path))  # a link is followed, and stays
-        self._partial = beside(self.path)
+        self.path = Path(os.path.realpath(path))  # a symbolic link is followed and kept
         self._file: BinaryIO | None = None
-        self._alone = contextlib.ExitStack()
+        self._open = contextlib.ExitStack()
 
     @abstractmethod
     def complete(self, file: BinaryIO) -> None:
-        """Put what is left."""
+        """Write the rest of the file."""
 
     def put(self, content: bytes) -> None:
-        """Add to the file."""
+        """Append to the file."""
         assert self._file is not None
         try:
             self._file.write(content)
@@ -65,71 +64,62 @@ class Aside(ABC):
 
     def __enter__(self: Writer) -> Writer:
         try:
-            check_ordinary(self.path)
-            self._alone.enter_context(alone(self.path))
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            remove_abandoned(self.path.parent)
-            self._file = self._partial.open("xb")
-            self._file.write(self.opening)
+            with contextlib.ExitStack() as stack:
+                check_ordinary(self.path)
+                stack.enter_context(alone(self.path))
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                remove_abandoned(self.path.parent)
+                temporary = stack.enter_context(written(self.path))
+                self._file = stack.enter_context(temporary.open("xb"))
+                self._file.write(self.opening)
+                self._open = stack.pop_all()
         except OSError as failure:
             raise self._failed(failure) from failure
-        except BaseException:
-            self._partial.unlink(missing_ok=True)
-            self._alone.close()
-            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         assert self._file is not None
         try:
-            with self._file:
-                if kind is None:
-                    self.complete(self._file)
-                    self._file.flush()
-                    os.fsync(self._file.fileno())
-            if kind is None:
-                self._partial.replace(self.path)
-                sync(self.path.parent)
+            if error is not None:
+                self._open.__exit__(kind, error, at)
+                return
+            with self._open:
+                self.complete(self._file)
         except OSError as failure:
             raise self._failed(failure) from failure
-        finally:
-            self._partial.unlink(missing_ok=True)
-            self._alone.close()
 
     def _failed(self, failure: OSError) -> CodeFileError:
-        self._alone.close()
         if isinstance(failure, BusyError):
             return CodeFileError(f"can't write {self.path}: {failure.strerror}")
-        with contextlib.suppress(OSError):
-            self._partial.unlink(missing_ok=True)
         return CodeFileError(f"can't write {self.path}: {failure.strerror or failure}; nothing is left of it")
 
 
 def checksum(header: Mapping[str, Any], content: int) -> str:
-    """Of a file in the safetensors format: what its header says, but for the checksum itself, and its content.
+    """The checksum of a safetensors file: of its header, except for the checksum itself, and of its content.
 
     Arguments:
-        content: the CRC-32 of all that follows the header.
+        header: the header.
+        content: the CRC-32 of everything after the header.
     """
     said = {name: value for name, value in header.get("__metadata__", {}).items() if name != CHECKSUM}
     text = json.dumps({**header, "__metadata__": said}, sort_keys=True).encode()
     return f"{zlib.crc32(text, content):08x}"
 
 
-class PlainFile(Aside):
-    """A file of nothing but what is put."""
+class PlainFile(StreamedFile):
+    """A file of raw bytes."""
 
     def complete(self, file: BinaryIO) -> None:
-        """Nothing is left to be put."""
+        """Nothing to add."""
 
 
-class AsideWriter(Aside):
-    """Writes one file in the safetensors format.
+class SafetensorsWriter(StreamedFile):
+    """Writes one file in the safetensors format as a stream.
 
-    The header is as long at the start as it will be at the end, so that content goes straight to the disk.
+    The length of the header is fixed from the start, so that content goes directly to the disk.
 
     Arguments:
-        path: of the file.
+        path: the file to write.
     """
 
     opening = bytes(HEADER)
@@ -144,7 +134,7 @@ class AsideWriter(Aside):
 
     @abstractmethod
     def finish(self) -> tuple[Mapping[str, str], Mapping[str, tuple[str, list[int]]]]:
-        """Put what is left; and say, for the header, the metadata, and type and shape of each tensor as they follow."""
+        """Write the rest; returns the metadata, and the type and shape of each tensor in order, for the header."""
 
     def complete(self, file: BinaryIO) -> None:
         metadata, tensors = self.finish()
