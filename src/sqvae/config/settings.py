@@ -1,4 +1,4 @@
-"""Settings changed one by one by what a person types, and written to and read from files."""
+"""Change settings by name from text, and read and write them as JSON."""
 
 import contextlib
 import dataclasses
@@ -16,16 +16,20 @@ Settings = TypeVar("Settings")
 def override(settings: Settings, assignments: Iterable[str]) -> Settings:
     """Settings with some values replaced, all at once.
 
-    Another quantizer's name leaves behind what only the first one has, so that a recipe serves for all of them.
+    If the quantizer's name changes, settings that only the former quantizer has are dropped, so that a recipe works
+    with every quantizer.
 
     Arguments:
-        assignments: such as ``quantizer.codebook_size=1024``.
+        settings: the settings to change.
+        assignments: texts such as ``quantizer.codebook_size=1024``.
     """
     changes: dict[str, Any] = {}
     for assignment in assignments:
         key, separator, text = assignment.partition("=")
         if not separator:
-            raise ConfigurationError(f"a setting is key=value, got {assignment!r}: such as {assignment}=VALUE")
+            raise ConfigurationError(
+                f"a setting is written as key=value, for example {assignment}=VALUE; got {assignment!r}"
+            )
         *groups, name = key.strip().split(".")
         place = changes
         for group in groups:
@@ -47,7 +51,7 @@ def _changed(settings: Any, changes: Mapping[str, Any]) -> Any:
 
 
 def _hint(kind: Any, key: str) -> Any:
-    """What kind of value a setting has."""
+    """The type of a setting's value."""
     root = kind
     names = key.split(".")
     for depth, name in enumerate(names):
@@ -56,7 +60,7 @@ def _hint(kind: Any, key: str) -> Any:
             raise _unknown(key, name, hints, _places(root, names[-1]))
         kind = hints[name]
         if not is_dataclass(kind) and depth + 1 < len(names):
-            raise ConfigurationError(f"{key}: {name} is a single value, and has no {'.'.join(names[depth + 1 :])}")
+            raise ConfigurationError(f"{key}: {name} is a single value and has no {'.'.join(names[depth + 1 :])}")
     if is_dataclass(kind):
         inner = ", ".join(f"{key}.{entry.name}" for entry in fields(kind))
         raise ConfigurationError(f"{key} is a group of settings; set one of {inner}")
@@ -64,22 +68,28 @@ def _hint(kind: Any, key: str) -> Any:
 
 
 def _places(kind: Any, name: str) -> list[str]:
-    """Where else a setting of this name is."""
+    """The full names of all settings that have this name."""
     groups = typing.get_type_hints(kind)
     own = [name] if name in groups else []
     return own + [f"{group}.{name}" for group, inner in groups.items() if _has(inner, name)]
 
 
 def to_json(settings: Any) -> dict[str, Any]:
-    """Settings as a file holds them."""
+    """Settings as a dictionary that JSON can store."""
     return dataclasses.asdict(settings)
 
 
 def from_json(kind: type[Settings], content: Mapping[str, Any], path: str = "") -> Settings:
-    """Settings from a file's content. What it leaves out has its default; what is unknown is an error."""
+    """Settings from the content of a JSON file. Missing values take their defaults; unknown names are an error.
+
+    Arguments:
+        kind: the dataclass of the settings.
+        content: the dictionary that the file holds.
+        path: the names of the enclosing groups, for error messages.
+    """
     hints = typing.get_type_hints(kind)
     if not isinstance(content, Mapping):
-        raise ConfigurationError(f"{path.rstrip('.')} is a group of settings; got {content!r}")
+        raise ConfigurationError(f"{path.rstrip('.')} must be a group of settings; got {content!r}")
     values: dict[str, Any] = {}
     for name, value in content.items():
         where = f"{path}{name}"
@@ -97,7 +107,7 @@ def _has(kind: Any, name: str) -> bool:
 
 def _unknown(key: str, name: str, hints: Mapping[str, Any], elsewhere: Iterable[str] = ()) -> ConfigurationError:
     hint = "".join(f" (did you mean {place}?)" for place in elsewhere) or nearest(name, hints)
-    return ConfigurationError(f"there is no setting {key!r}{hint}; there is {', '.join(hints)}")
+    return ConfigurationError(f"there is no setting {key!r}{hint}; choose from {', '.join(hints)}")
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:
@@ -119,18 +129,18 @@ def _describe(hint: Any) -> str:
 
 
 def _from_text(text: str, hint: Any, key: str) -> Any:
-    """A value of the kind that a setting has, from what a person typed."""
-    # None first: a text may be anything.
+    """A setting's value, from the text that a person typed."""
+    # None comes first, because any text is a valid str.
     for kind in sorted(_alternatives(hint), key=lambda kind: kind is not type(None)):
         try:
             return _parse(text, kind)
         except ValueError:
             continue
-    raise ConfigurationError(f"{key} is {' or '.join(map(_describe, _alternatives(hint)))}; got {text!r}")
+    raise ConfigurationError(f"{key} must be {' or '.join(map(_describe, _alternatives(hint)))}; got {text!r}")
 
 
 def _parse(text: str, kind: Any) -> Any:
-    """The value, or ValueError where the text is none of this kind."""
+    """The value, or ValueError if the text is not of this kind."""
     if kind is type(None):
         return _among(text.lower(), {"none": None, "null": None})
     if kind is bool:
@@ -163,7 +173,7 @@ def _among(text: str, values: Mapping[str, Any]) -> Any:
 
 
 def _from_plain(value: Any, hint: Any, key: str) -> Any:
-    """A value of the kind that a setting has, from what JSON makes of it."""
+    """A setting's value, from a value read from JSON."""
     for kind in _alternatives(hint):
         if get_origin(kind) is tuple and isinstance(value, list | tuple):
             length = None if Ellipsis in get_args(kind) else len(get_args(kind))
@@ -172,8 +182,8 @@ def _from_plain(value: Any, hint: Any, key: str) -> Any:
         if get_origin(kind) is Literal and value in get_args(kind):
             return value
         if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
-            with contextlib.suppress(OverflowError):  # a whole number of hundreds of digits
+            with contextlib.suppress(OverflowError):  # an integer with hundreds of digits
                 return float(value)
         if isinstance(kind, type) and get_origin(kind) is None and type(value) is kind:
             return value
-    raise ConfigurationError(f"{key} is {' or '.join(map(_describe, _alternatives(hint)))}; got {value!r}")
+    raise ConfigurationError(f"{key} must be {' or '.join(map(_describe, _alternatives(hint)))}; got {value!r}")
