@@ -145,19 +145,35 @@ class QuantizerSettings:
     """The name of the quantizer and its arguments. None leaves an argument at the quantizer's own default."""
 
     name: str = "gaussian-1"
+    """The name of the quantizer, in `sqvae.quantizers.QUANTIZERS`."""
     codebook_size: int = 512
+    """The number of codes in the codebook."""
     dim: int = 64
+    """The dimension of a code, and of a latent vector."""
     initial_variance: float | None = None
+    """The variance of a Gaussian quantizer before training. None takes 10, or 1 for gaussian-fixed."""
     initial_concentration: float | None = None
+    """The concentration of the vMF quantizer before training. None takes 1."""
     concentration_offset: float | None = None
+    """The constant that is added to the vMF quantizer's concentration. None takes 0."""
     codebook_scale: float | None = None
+    """The standard deviation of the codes' components before training. None takes 1, or 1 / sqrt(dim) for vmf."""
     dequantize: bool | None = None
+    """Whether noise is added to the encodings before they are quantized in training. None takes false."""
     hard: bool | None = None
+    """Whether the decoder sees single codes in training rather than relaxed samples. None takes false."""
     commitment: float | None = None
+    """The weight of the commitment loss of a VQ quantizer. None takes 0.25."""
     decay: float | None = None
+    """The decay of the moving averages of vq-ema and vq-ema-reset. None takes 0.99."""
     reset_every: int | None = None
+    """The number of batches between resets of the least used code. None takes 20 for vq-ema-reset, and never resets for
+    vq-ema."""
     variance_offset: float | None = None
+    """The constant that is added to a Gaussian quantizer's variance. None takes 0."""
     heads: Heads | None = None
+    """How the encoder's log-variance and the trained scalar are combined for gaussian-2 to gaussian-4: see
+    `sqvae.quantizers.GaussianQuantizer`. None takes `product`."""
 
     def __post_init__(self) -> None:
         check_name(self.name, QUANTIZERS, "quantizer.name")
@@ -289,7 +305,9 @@ class Experiment:
     entry = "experiment"  # the key in a run's configuration file; without annotation, so that it is not a setting
 
     recipe: str = "pictures"
+    """The name of the recipe that the settings come from."""
     seed: int = 0
+    """The seed of all random numbers of the run."""
     data: DataSettings = field(default_factory=DataSettings)
     network: NetworkSettings = field(default_factory=NetworkSettings)
     speech: SpeechSettings = field(default_factory=SpeechSettings)

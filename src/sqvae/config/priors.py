@@ -88,6 +88,7 @@ class PriorExperiment:
     sequences: bool = False
     """Whether codes form sequences of any length rather than maps."""
     seed: int = 0
+    """The seed of all random numbers of the run."""
     prior: PriorSettings = field(default_factory=PriorSettings)
     training: Plan = field(default_factory=prior_plan)
 

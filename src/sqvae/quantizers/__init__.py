@@ -1,4 +1,4 @@
-"""Quantizers: one contract, and one dictionary that lists them all."""
+"""Quantizers: one interface, and one dictionary that lists them all."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -22,7 +22,7 @@ QUANTIZERS: Mapping[str, Callable[..., Quantizer]] = {
     "vq-ema-reset": partial(EMAVectorQuantizer, reset_every=20),
     "gaussian-latent": GaussianLatent,
 }
-"""Every quantizer by name. All but the last, which has no codebook, take ``codebook_size`` and ``dim``."""
+"""All quantizers by name. Each takes ``codebook_size`` and ``dim``, except the last, which has no codebook."""
 
 __all__ = [
     "QUANTIZERS",

@@ -1,4 +1,4 @@
-"""Recipes: experiments by name. They are light to import: what they describe is built elsewhere."""
+"""Recipes: named experiments. They are fast to import, because they hold settings only."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -38,10 +38,10 @@ RECIPES: Mapping[str, Callable[[], Experiment]] = {
     "zerospeech": zerospeech,
     "librispeech": librispeech,
 }
-"""Every recipe by name; the first line of its docstring says what it is."""
+"""All recipes by name. The first line of a recipe's docstring describes it."""
 
 OWN_DATA = ("pictures", "label-maps", "grey-levels", "speech")
-"""The recipes for a person's own data."""
+"""The recipes for your own data."""
 
 
 __all__ = ["OWN_DATA", "RECIPES", "Choice", "as_told", "suitable"]

@@ -1,4 +1,4 @@
-"""Which recipe suits a person's own data: by what they say of it, or by a look at it."""
+"""Choose the recipe for your own data, from the settings or from the data itself."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,30 +19,30 @@ OF_KINDS: Mapping[DataKind, str] = {
 
 OF_LABELS = {"data.classes", "data.ignore", "data.class_names", "data.class_colours"}
 OF_PICTURES = {"data.channels", "likelihood.variance", "likelihood.initial_variance"}
-"""Settings that say what the data is."""
+"""Settings that imply the kind of the data."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A recipe for some data, and as what it takes it."""
+    """The recipe for some data, and the kind that the data is taken as."""
 
     recipe: str
     taken_as: TakenAs
 
 
 def suitable(source: str, settings: Sequence[str] = ()) -> Choice:
-    """The recipe for a person's own data: as the settings say, or else as the data looks.
+    """The recipe for your own data, from the settings or else from the data itself.
 
     Arguments:
-        source: a path, or a name.
-        settings: what a person sets, each as "key=value".
+        source: a path, or the name of a data set.
+        settings: the settings that were given, each as "key=value".
     """
     taken_as = _told(source, _given(settings)) or _seen(source)
     return Choice(OF_KINDS[taken_as.kind], taken_as)
 
 
 def as_told(experiment: Experiment, settings: Sequence[str] = ()) -> TakenAs:
-    """As what an experiment takes its data where nobody had to look: as a setting says, or its recipe."""
+    """The kind of an experiment's data, and whether a setting or the recipe decides it."""
     if "data.kind" in _given(settings):
         return TakenAs(experiment.data.kind, f"as data.kind={experiment.data.kind} says")
     return TakenAs(experiment.data.kind, f"as the recipe {experiment.recipe} says")
@@ -53,22 +53,22 @@ def _given(settings: Sequence[str]) -> dict[str, str]:
 
 
 def _told(source: str, given: dict[str, str]) -> TakenAs | None:
-    """By the name of a set, and by settings that make sense for one kind of data alone."""
+    """The kind that follows from the name of a data set, or from settings for one kind of data only."""
     if (said := given.get("data.kind")) is not None:
-        # What is no kind is an error where it is set.
+        # An invalid kind raises an error later, when the setting is applied.
         return TakenAs(next((kind for kind in OF_KINDS if kind == said), "pictures"), f"as data.kind={said} says")
     if source in SPEECH_SETS:
-        return TakenAs("speech", f"because {source} is a set of recordings")
+        return TakenAs("speech", f"because {source} is a data set of recordings")
     if speech := [key for key in given if key.startswith("speech.")]:
-        return TakenAs("speech", f"because {speech[0]} is set, which is of speech alone")
+        return TakenAs("speech", f"because {speech[0]} is set, which is for speech only")
     likelihood = given.get("likelihood.name")
     if likelihood in ("vmf", "categorical"):
-        return TakenAs("labels", f"because likelihood.name={likelihood} is set, which is of classes alone")
+        return TakenAs("labels", f"because likelihood.name={likelihood} is set, which is for classes only")
     if labels := [key for key in given if key in OF_LABELS]:
-        return TakenAs("labels", f"because {labels[0]} is set, which is of label maps alone")
+        return TakenAs("labels", f"because {labels[0]} is set, which is for label maps only")
     if likelihood == "gaussian" or not OF_PICTURES.isdisjoint(given):
         setting = next((key for key in given if key in OF_PICTURES), "likelihood.name=gaussian")
-        return TakenAs("pictures", f"because {setting} is set, which is of pictures alone")
+        return TakenAs("pictures", f"because {setting} is set, which is for images only")
     return None
 
 
@@ -78,4 +78,4 @@ def _seen(source: str) -> TakenAs:
             return TakenAs("speech", f"because the {'folder' if Path(source).is_dir() else 'file'} holds recordings")
         return recognise(source)
     except OSError:
-        return TakenAs("pictures", "because it can't be looked at")  # why not is said when it is loaded
+        return TakenAs("pictures", "because it cannot be read")  # loading it raises the reason
