@@ -1,4 +1,4 @@
-"""The paper's tables and figures, and our own studies, by name."""
+"""The paper's tables and figures, and further studies, by name."""
 
 from collections.abc import Mapping
 
@@ -34,7 +34,7 @@ ARTEFACTS: Mapping[str, Artefact] = {
     "every-budget": EVERY_BUDGET,
     "generation": GENERATION,
 }
-"""Every table and figure by the name that `sqvae reproduce` takes."""
+"""All tables and figures by the name that `sqvae reproduce` takes."""
 
 __all__ = [
     "ARTEFACTS",

@@ -1,4 +1,5 @@
-"""What the encoder is to see of grey levels as categories: 256 channels, or the two of their directions. Ours."""
+"""The encoder's input for grey levels as classes: 256 one-hot channels, or two channels of directions. Not in the
+paper."""
 
 import statistics
 from collections.abc import Mapping
@@ -13,10 +14,10 @@ METHOD = "vmf-sq-vae"
 
 DEFAULT = "directions"
 CHANNELS = {DEFAULT: 2, "one-hot": 256}
-"""Of the encoder's input, by what it sees."""
+"""The number of channels of each input."""
 
 ALIKE = 1.1
-"""How many times the other's error is still no worse."""
+"""The largest ratio of errors that counts as no worse."""
 
 
 def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]:
@@ -49,7 +50,7 @@ def _claims(results: Results, present: list[str]) -> list[Claim]:
     if len(present) < len(CHANNELS):
         return []
     ours, other = (1000 * statistics.fmean(results.values("mse", inputs=inputs)) for inputs in CHANNELS)
-    words = "directions, the cheaper input, cost no accuracy: their error is at most a tenth above that of one-hot"
+    words = "the smaller input, directions, costs no accuracy: its error is at most a tenth above that of one-hot"
     return [Claim(words, ours <= ALIKE * other, f"MSE x 1000: {ours:.2f} against {other:.2f}")]
 
 

@@ -1,4 +1,4 @@
-"""Error and use of codes by the number of steps: our schedule against the best VQ, and each of its parts taken away."""
+"""Error and codebook usage by the number of steps: our schedule, the best VQ-VAE, and an ablation of the schedule."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -19,14 +19,14 @@ from sqvae.sweeps import Record
 BASES = {"mnist": mnist, "fashion-mnist": fashion_mnist, "cifar10": cifar10}
 
 BUDGETS = (500, 1_000, 4_000, 16_000)
-"""Steps of 32 pictures."""
+"""Numbers of steps, with batches of 32 images."""
 
 EPOCHS: Mapping[str, Mapping[int, float]] = {"mnist": {15_620: 1.60, 31_240: 1.50}}
-"""Ten and twenty epochs, of ours alone, with what their error should be below, x 1000: the paper's own schedule has
-1.557 after a hundred."""
+"""Ten and twenty epochs for our model only, with an upper limit of the error x 1000: the paper's own schedule has
+1.557 after a hundred epochs."""
 
 CHOICE = 1_000
-"""At so many steps the rates of all models are chosen, and the parts of the schedule taken away."""
+"""The number of steps at which learning rates are chosen, and the schedule is ablated."""
 
 OURS = "sq-vae-1"
 RIVALS = ("vq-vae-ema", "vq-vae-ema-closed", "vq-vae-ema-reset", "vq-vae-ema-reset-closed")
@@ -35,7 +35,7 @@ RATES = ("1e-3", "3e-3", "8e-3")
 WHOLE = "whole"
 
 WITHIN = 1.05
-"""So much more may be the error of single codes than that of mixtures."""
+"""The largest ratio of the error with single codes to that with mixtures."""
 
 PARTS: Mapping[str, tuple[str, ...]] = {
     "without variance pressure": ("training.latent_weight_end=1",),
@@ -51,10 +51,10 @@ PARTS: Mapping[str, tuple[str, ...]] = {
         "training.evenness=0",
     ),
 }
-"""What each of them changes in the whole schedule."""
+"""What each part of the ablation changes in the schedule."""
 
 Key = tuple[str, str]
-"""A model and its rate."""
+"""A model and its learning rate."""
 
 
 def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]:
@@ -79,14 +79,14 @@ def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]
 
 
 def _logged(experiment: Experiment) -> Experiment:
-    """With as many points of its curves, however short it is."""
+    """The experiment with about 40 points in its curves, for any number of steps."""
     steps = experiment.training.steps or 1
     return replace(experiment, training=replace(experiment.training, log_every=max(1, steps // 40)))
 
 
 def _content(results: Results) -> Content:
     sets = [name for name in BASES if results.where(data=name)]
-    if not sets:  # made-up pictures, or others in their place
+    if not sets:  # synthetic data, or other data
         sets = list(dict.fromkeys(record.tags["data"] for record in results.records))
     budgets = sorted({int(record.tags["steps"]) for record in results.records})
     tables, claims = [], []
@@ -101,15 +101,15 @@ def _content(results: Results) -> Content:
             "": (_by_steps(results, sets, budgets), "Error and perplexity on the test set by the number of steps."),
             "-annealing": (
                 _annealing(results, sets),
-                "SQ-VAE (I) by its schedule, in runs of each length.",
+                "SQ-VAE (I) with its schedule, for runs of each length.",
             ),
         },
         claims=claims,
         notes=[
-            "Not in the paper, which trains for 100 epochs. Every model has the same tries of its learning rate, "
-            f"{', '.join(RATES)}, falling to 0 by a cosine, at {CHOICE:,} steps; the best by validation is shown, and "
-            "kept for other numbers of steps. What is not shown was not run. Closed-form: VQ-VAE with SQ-VAE's "
-            "likelihood, D/2 log(MSE), in place of the error over the data's variance."
+            "Not in the paper, which trains for 100 epochs. Every model is tried with the same learning rates, "
+            f"{', '.join(RATES)}, with cosine decay to 0, for {CHOICE:,} steps; the best by validation is shown, and "
+            "is used for other numbers of steps. What is not shown was not run. Closed-form: VQ-VAE with SQ-VAE's "
+            "likelihood, D/2 log(MSE), in place of the error divided by the variance of the data."
         ],
     )
 
@@ -119,7 +119,7 @@ def _validated(records: Sequence[Record]) -> float:
 
 
 def _best(results: Results, data: str, steps: int, method: str) -> tuple[str, Sequence[Record]] | None:
-    """The rate that validation chooses, by the seeds that all rates have, and its runs."""
+    """The learning rate that is best on validation, over the seeds that all rates have, and its runs."""
     found = {
         rate: records
         for rate in RATES
@@ -189,7 +189,7 @@ def _claims(results: Results, data: str, steps: int) -> list[Claim]:
             f"{own:.2f} and {other:.2f}",
         ),
         Claim(
-            f"{data}, {steps:,} steps: and a higher perplexity than any of them",
+            f"{data}, {steps:,} steps: SQ-VAE (I) has a higher perplexity than all of them",
             used > most,
             f"{used:.0f}, and {most:.0f} at most ({label} has {rival_use:.0f})",
         ),
@@ -215,7 +215,7 @@ def _claims(results: Results, data: str, steps: int) -> list[Claim]:
 
 
 def _gap(records: Sequence[Record]) -> float:
-    """The error of single codes over that of mixtures, on validation, at the end."""
+    """The ratio of the error with single codes to that with mixtures, on validation, at the end."""
     return statistics.fmean(record.validation.get("mixture_gap", [1.0])[-1] for record in records)
 
 
@@ -244,7 +244,7 @@ def _by_steps(results: Results, sets: Sequence[str], budgets: Sequence[int]) -> 
         for panel in panels[:, column]:
             _step_axis(panel, budgets)
         panels[0][column].set(title=data, ylabel="MSE x 1000")
-        panels[1][column].set(xlabel="steps of 32 pictures", ylabel="perplexity, codes")
+        panels[1][column].set(xlabel="steps of 32 images", ylabel="perplexity, codes")
         fit_heights(panels[1][column], floor=True)
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=2, fontsize="small")
@@ -260,7 +260,7 @@ def _step_axis(panel: Axes, budgets: Sequence[int]) -> None:
 def _annealing(results: Results, sets: Sequence[str]) -> Figure:
     curves = {
         "variance": "variance",
-        "entropy_per_position": "entropy of a choice, nats",
+        "entropy_per_position": "entropy per position, nats",
         "mse": "MSE x 1000, training",
     }
     figure = Figure(figsize=(4.6 * len(sets), 8.5), layout="constrained")
@@ -285,7 +285,7 @@ def _annealing(results: Results, sets: Sequence[str]) -> Figure:
 
 EVERY_BUDGET = Artefact(
     heading="Every budget",
-    title="error and use of codes by the number of steps, against the best VQ, with an ablation; not in the paper",
+    title="error and codebook usage by the number of steps, against the best VQ, with an ablation; not in the paper",
     data=tuple(BASES),
     plan=_plan,
     content=_content,

@@ -1,4 +1,4 @@
-"""Figure 5: error and use of codes, by the size and the dimension of the codebook."""
+"""Figure 5: error and codebook usage, by the size and the dimension of the codebook."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -24,36 +24,36 @@ CLOSED = ("vq-vae-ema-closed", "vq-vae-ema-reset-closed")
 """VQ-VAE with SQ-VAE's own likelihood, D/2 log(MSE)."""
 
 EXTRA = ("vq-vae", *CLOSED)
-"""Models that it leaves out, for those who ask."""
+"""Models that are not in the paper's figure."""
 
 BASES = {"mnist": mnist, "fashion-mnist": fashion_mnist, "cifar10": cifar10}
 
 MODERATE = 256
-"""Up to this K, a run of any length is to use most codes."""
+"""Up to this K, a run of any length should use most codes."""
 
 
 WHY_USED_LESS = (
-    "code reset splits whichever code is used most, for background as well, where any of many codes would do. Even use "
-    "is not by itself what lowers the error: with a higher price on use the perplexity of SQ-VAE rises, and its error "
-    "with it (tested in docs/schedule.md)."
+    "code reset splits the most used codes, including those of the background, for which any of many codes would do. "
+    "Even usage by itself does not lower the error: with a larger weight of evenness, the perplexity of SQ-VAE "
+    "rises, and its error as well (tested in docs/schedule.md)."
 )
-"""Where a baseline of digits has the higher perplexity, with the higher error."""
+"""The reason if a baseline on digits has a higher perplexity and a higher error."""
 
 WHY_FIXED = (
-    "a fixed variance is fixed in name alone (see figure 2): codes that move apart at the rate of this schedule have "
-    "the effect of a variance that falls, if the fixed value happens to suit."
+    "the effect of a fixed variance is not fixed (see figure 2): codes that move apart with the learning rate of "
+    "this schedule have the same effect as a decreasing variance, if the fixed value is suitable."
 )
-"""Where that baseline has the lower error."""
+"""The reason if the baseline with a fixed variance has the lower error."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The sizes and dimensions that are swept."""
+    """The codebook sizes and dimensions of the sweeps."""
 
     sizes: Mapping[str, tuple[int, ...]]
-    """K, by set, at `dim`."""
+    """The values of K for each data set, with the dimension `dim`."""
     dims: tuple[int, ...]
-    """d_b, at the set's own K."""
+    """The values of d_b, with the K of each data set in `size`."""
     size: Mapping[str, int]
     dim: int
 
@@ -77,7 +77,7 @@ class Axis:
 
     name: str
     fixed: str
-    """What is the same at all points, in words."""
+    """A description of what is fixed."""
     points: Mapping[int, Mapping[str, str]]
     """The tags of each point."""
 
@@ -113,22 +113,22 @@ def _content(results: Results) -> Content:
     for data in sets:
         for axis in _axes(grid, data):
             points = {point for method in _present(results, data) for point in _found(results, data, axis, method)}
-            if points > {grid.dim} or (points and axis.name == "K"):  # both sweeps have the point where they meet
+            if points > {grid.dim} or (points and axis.name == "K"):  # both sweeps contain the point where they meet
                 tables.append(_table(results, data, axis))
                 claims += _claims(results, data, axis)
     sweep = (
         "Figure 5. Error and perplexity on the test set, by the codebook's size K (upper half) and by its dimension "
-        "(lower half). The black line with crosses is K, which perplexity can't exceed."
+        "(lower half). The black line with crosses is K, the maximum of perplexity."
     )
-    curves = "Validation as training goes on, where both sweeps meet; the dashed line is K."
+    curves = "Validation during training, at the point where both sweeps meet; the dashed line is K."
     return Content(
         tables=tables,
         drawings={"": (_sweeps(results, sets, grid), sweep), "-curves": (_curves(results, sets, grid), curves)},
         claims=claims,
         notes=[
-            "The paper shows these as curves and gives no numbers; in its words SQ-VAE has the lowest error and the "
-            "highest perplexity in most settings, after 100 epochs, and both get better with the codebook's size and "
-            "dimension.",
+            "The paper shows these as curves, without numbers. According to the paper, SQ-VAE has the lowest error "
+            "and the highest perplexity in most settings after 100 epochs, and both improve with the codebook's size "
+            "and dimension.",
         ],
     )
 
@@ -172,7 +172,7 @@ def _draw(axes: Axes, results: Results, data: str, axis: Axis, measure: str, uni
 
 
 def _found(results: Results, data: str, axis: Axis, method: str, measure: str = "mse") -> dict[int, list[float]]:
-    """A measure at the points of a sweep, for each seed."""
+    """The values of a measure at the points of a sweep, for each seed."""
     every = {point: results.values(measure, data=data, method=method, **tags) for point, tags in axis.points.items()}
     return {point: values for point, values in every.items() if values}
 
@@ -191,7 +191,7 @@ def _plain_logarithms(axes: Axes, points: Sequence[int]) -> None:
 
 
 def _legend(figure: Figure, panels: Sequence[Axes]) -> None:
-    """One for all panels, beside them."""
+    """Draw one legend for all panels."""
     entries = {
         label: handle for panel in panels for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
     }
@@ -281,7 +281,7 @@ def _against(
     means: Mapping[str, Mapping[int, tuple[float, float]]],
     rivals: Sequence[str],
 ) -> list[Claim]:
-    """SQ-VAE (I) against others, at the points where both are."""
+    """Claims about SQ-VAE (I) against others, at the points that both have."""
     own = means["sq-vae-1"]
     theirs = {point: [means[rival][point] for rival in rivals if point in means[rival]] for point in own}
     theirs = {point: models for point, models in theirs.items() if models}
@@ -315,11 +315,11 @@ def _against(
 
 
 def _at_what_error(ahead: Mapping[str, float]) -> str:
-    """What those pay that use more codes, as a multiple of our error."""
+    """The errors of models that use more codes, relative to ours."""
     if not ahead:
         return ""
     costs = "; ".join(f"{where}: {ratio:.2f} times" for where, ratio in ahead.items())
-    return f". Those with more in use have another error than SQ-VAE (I): {costs}"
+    return f". The errors of models with a higher perplexity, relative to SQ-VAE (I): {costs}"
 
 
 def _listed(numbers: Sequence[int] | Mapping[int, object]) -> str:

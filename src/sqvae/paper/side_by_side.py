@@ -1,4 +1,4 @@
-"""What each model makes of the same pictures, in rows."""
+"""Reconstructions of the same images by several models, in rows."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,15 +16,16 @@ from sqvae.reports.grid import MOST_CLASSES, Class
 from sqvae.sweeps import Record, load_pictures
 
 SHOWN = 10
-"""So many pictures."""
+"""The number of images."""
 
 
 def side_by_side(results: Results, methods: Sequence[str], **tags: str) -> Figure:
-    """A row of originals, and one for each model.
+    """A figure with a row of originals, and a row for each model.
 
     Arguments:
+        results: the finished runs.
         methods: the models, in order; each has a finished run.
-        tags: which runs of theirs; the first is shown.
+        tags: the tags of the runs; the first run of each model is shown.
     """
     rows = {
         METHODS[method].label: load_pictures(results.folder, results.where(method=method, **tags)[0])

@@ -26,13 +26,13 @@ PAPER: Mapping[str, Mapping[str, str]] = {
         "vmf-sq-vae": "2.37 ± 0.01",
     },
 }
-"""The mean squared error of values in [0, 1], x 1000."""
+"""The paper's mean squared error of values in [0, 1], x 1000."""
 
 BASES = {"mnist": mnist_levels, "celeba": gray_celeba}
 LABELS = {"mnist": "MNIST", "celeba": "Gray-CelebA"}
 
 SMALL = 2.2
-"""What vMF SQ-VAE should be below on MNIST after 20 epochs, x 1000."""
+"""An upper limit for the error of vMF SQ-VAE on MNIST after 20 epochs, x 1000."""
 
 
 def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]:
@@ -63,7 +63,7 @@ def _content(results: Results) -> Content:
         ]
         header = ["model", "MSE x 1000", "levels not exact, %", "perplexity", "paper's MSE x 1000"]
         tables.append(Table(f"{LABELS[data]}, test set", header, rows))
-        caption = f"Some pictures of the test set of {LABELS[data]}, and what each model makes of them."
+        caption = f"Some images of the test set of {LABELS[data]}, and their reconstructions by each model."
         drawings[f"-{data}"] = (side_by_side(results, methods, data=data), caption)
         claims += _claims(results, data, methods)
         notes += _where_inexact(results, data, methods)
@@ -71,7 +71,7 @@ def _content(results: Results) -> Content:
 
 
 def _where_inexact(results: Results, data: str, methods: list[str]) -> list[str]:
-    """A word where the model with the lowest error hits the fewest levels."""
+    """A note for the case that the model with the lowest error has the fewest exact levels."""
     wrong, errors = (
         {method: statistics.fmean(results.values(measure, data=data, method=method)) for method in methods}
         for measure in ("pixel_error", "mse")
@@ -80,8 +80,8 @@ def _where_inexact(results: Results, data: str, methods: list[str]) -> list[str]
     if len(methods) < 2 or not most == least == "vmf-sq-vae":
         return []
     return [
-        f"{LABELS[data]}: vMF SQ-VAE hits the fewest levels exactly, and is nearest to them all the same: to be off by "
-        f"one costs it almost nothing, and a softmax as much as to be off by a hundred."
+        f"{LABELS[data]}: vMF SQ-VAE has the fewest exact levels and yet the lowest error: an error of one level "
+        "costs it almost nothing, but costs a softmax as much as an error of a hundred levels."
     ]
 
 
@@ -101,7 +101,7 @@ def _claims(results: Results, data: str, methods: list[str]) -> list[Claim]:
     if ours is not None and data == "mnist":
         claims.append(
             Claim(
-                f"{LABELS[data]}: the error of vMF SQ-VAE is at most {SMALL}, a mark of our own",
+                f"{LABELS[data]}: the error of vMF SQ-VAE is at most {SMALL} (a limit that is not from the paper)",
                 ours <= SMALL,
                 f"{ours:.3f}",
             )

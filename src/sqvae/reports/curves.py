@@ -88,7 +88,7 @@ def _cost(axes: Axes, steps: Records, validations: Records) -> None:
 def _spread(axes: Axes, steps: Records, codebook_size: int) -> None:
     for name, label in (
         ("variance", r"quantization, $\sigma_\varphi^2$" if codebook_size else "posterior, mean variance"),
-        ("relative_variance", "$\\sigma_\\varphi^2$ relative to the codes' mean squared distance"),
+        ("relative_variance", r"$\sigma_\varphi^2$ relative to the codes' mean squared distance"),
         ("concentration", r"quantization, $\kappa_\varphi$"),
         ("decoder_variance", r"decoder, $\sigma^2$"),
         ("decoder_concentration", r"decoder, $\kappa$"),

@@ -147,7 +147,7 @@ def _sheet(rows: Sequence[Tensor], columns: int) -> Image.Image:
 
 
 def _captioned(sheet: Image.Image, rows: Sequence[Tensor], columns: int, caption: Caption) -> Image.Image:
-    """A sheet with what is to be said above it, beside its rows and below it."""
+    """A sheet with its texts above it, beside its rows and below it."""
     count, _, height, width = rows[0].shape
     scale = _scale(height)
     size = max(LETTER, round(max(sheet.width, NARROWEST) / 80))
