@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from sqvae.metrics.measures import MEASURES, error_name
+
 
 class Curve(NamedTuple):
     """A quantity over the steps of a run."""
@@ -24,40 +26,22 @@ _STEP, _VALIDATION = "step", "validation"
 
 ERRORS = ("mse", "mse_db", "pixel_error")
 
-
-MSE_UNIT = "squared difference, values in [0, 1]"
-
+_ANNEALING = "this is self-annealing, in which the choice of codes goes from nearly random to nearly certain. {course}"
 
 _CURVES = (
     (
         _STEP,
         "relative_variance",
-        "variance of the quantization, relative to the codes' distance",
-        "share of the codes' mean squared distance",
-        "It should decrease in training: this is self-annealing, in which the choice of codes goes from nearly "
-        "random to nearly certain. {course} Codes that move apart have the same effect as a decreasing variance.",
+        "",
+        f"It should decrease in training: {_ANNEALING} Codes that move apart have the same effect as a decreasing "
+        "variance.",
     ),
-    (
-        _STEP,
-        "variance",
-        "variance of the quantization",
-        "variance of one dimension",
-        "It should decrease in training: this is self-annealing, in which the choice of codes goes from nearly "
-        "random to nearly certain. {course}",
-    ),
-    (
-        _STEP,
-        "concentration",
-        "concentration of the quantization",
-        "concentration, without a unit",
-        "It should increase in training: this is self-annealing, in which the choice of codes goes from nearly "
-        "random to nearly certain. {course}",
-    ),
+    (_STEP, "variance", "", f"It should decrease in training: {_ANNEALING}"),
+    (_STEP, "concentration", "", f"It should increase in training: {_ANNEALING}"),
     (
         _STEP,
         "entropy_per_position",
-        "entropy per position, in nats",
-        "nats",
+        "",
         "The uncertainty about the code at one position: {blind:.2f} is a uniform choice among {size:,} codes, 0 is "
         "certainty.",
     ),
@@ -65,56 +49,44 @@ _CURVES = (
         _STEP,
         "mse",
         "error in training",
-        MSE_UNIT,
         "The mean squared error on training batches, with codes drawn at random.",
     ),
     (
         _STEP,
         "mse_db",
         "error in training",
-        "dB²",
         "The mean squared error on training batches in dB², with codes drawn at random.",
     ),
     (
         _STEP,
         "pixel_error",
         "error in training",
-        "share of all pixels",
         "The share of wrong pixels on training batches, with codes drawn at random.",
     ),
     (
         _VALIDATION,
         "mse",
         "error on held-out data",
-        MSE_UNIT,
         "The mean squared error with the likeliest codes: lower is better.",
     ),
-    (_VALIDATION, "mse_db", "error on held-out data", "dB²", "The mean squared error in dB²: lower is better."),
-    (
-        _VALIDATION,
-        "pixel_error",
-        "error on held-out data",
-        "share of all pixels",
-        "The share of wrong pixels: lower is better.",
-    ),
+    (_VALIDATION, "mse_db", "error on held-out data", "The mean squared error in dB²: lower is better."),
+    (_VALIDATION, "pixel_error", "error on held-out data", "The share of wrong pixels: lower is better."),
     (
         _VALIDATION,
         "perplexity",
-        "perplexity of the codes",
-        "codes",
+        "",
         "The effective number of codes in use: {size:,}, the codebook size, is its maximum, if all codes are used "
         "equally often.",
     ),
     (
         _VALIDATION,
         "mixture_gap",
-        "error with single codes, relative to mixtures",
-        "multiple of the error with mixtures",
+        "",
         "In training the decoder sees mixtures of codes, but later it decodes single codes. The aim is 1: then the "
         "decoder works with single codes as well as with mixtures.",
     ),
 )
-"""The kind of record that holds a quantity, its key there, its name, its unit and an explanation."""
+"""The kind of record that holds a measure, its key, its name if that is not the measure's label, and an explanation."""
 
 
 _LATENT_VARIANCE = (
@@ -131,10 +103,12 @@ def training_views(records: Sequence[Mapping[str, Any]], codebook_size: int) -> 
         records: the records of the run's log.
         codebook_size: the number of codes; 0 if there is no codebook.
     """
-    shown_error = _error_recorded(records)
+    shown_error = error_name({key: 0.0 for record in records for key in record})
     by_distance = any("relative_variance" in record for record in records)
     curves = []
-    for kind, key, name, unit, sentence in _CURVES:
+    for kind, key, given, sentence in _CURVES:
+        measure = MEASURES[key]
+        name, unit = given or measure.label, measure.unit
         points = [(record["step"], record[key]) for record in records if record["kind"] == kind and key in record]
         left_out = (key in ERRORS and key != shown_error) or (key == "variance" and by_distance)
         if not points or left_out or (key == "entropy_per_position" and not any(value for _, value in points)):
@@ -159,10 +133,3 @@ def _course(values: Sequence[float], *, falls: bool) -> str:
         return f"Here it stays at {last:.3g}."
     went = f"Here it went from {first:.3g} to {last:.3g}"
     return f"{went}." if (last < first) == falls else f"{went}: it has not annealed yet."
-
-
-def _error_recorded(records: Sequence[Mapping[str, Any]]) -> str:
-    """The error to show: in dB² for speech, the share of wrong pixels for label maps, otherwise the mean squared
-    error."""
-    known = {key for record in records for key in record}
-    return "mse_db" if "mse_db" in known else "pixel_error" if "miou" in known else "mse"

@@ -21,6 +21,7 @@ from sqvae.cli.training import is_unfinished, trained, with_threads
 from sqvae.config import PriorExperiment, override
 from sqvae.data import Progress
 from sqvae.data.decoding import is_picture_name
+from sqvae.metrics.measures import MEASURES
 from sqvae.modalities import Tokenizer, load_tokenizer
 from sqvae.reports import Caption, save_rows
 from sqvae.runs import PLACE, Generator, is_run, load_generator, prepare_prior, read_prior
@@ -30,12 +31,8 @@ from sqvae.training import CheckpointError, RunFolder, read_json, read_records, 
 SPLIT = "test"
 """What a prior is judged on in the end."""
 
-MEASURES = {
-    "bits_per_code": "bits per code",
-    "nats_per_code": "nats per code",
-    "histogram_bits_per_code": "bits per code, by the histogram of training codes",
-    "uniform_bits_per_code": "bits per code, all codes equally likely",
-}
+SHOWN = ("bits_per_code", "nats_per_code", "histogram_bits_per_code", "uniform_bits_per_code")
+"""The measures that are printed."""
 
 
 def asked_for(
@@ -90,8 +87,8 @@ def watched_prior(folder: RunFolder, work: Callable[..., Any]) -> None:
         experiment, record = judged(folder, progress)
     write_json(folder.path / f"results-{SPLIT}.json", record)
     table = Table("what", "value", title=record["setting"], title_justify="left")
-    for measure, words in MEASURES.items():
-        table.add_row(words, f"{record['measures'][measure]:.3f}")
+    for measure in SHOWN:
+        table.add_row(MEASURES[measure].label, MEASURES[measure].text(record["measures"][measure]))
     console.out.print(table)
     if _missed(folder, experiment):
         console.warning(f"{experiment.training.until:g} nats per code on the validation set were not reached")

@@ -1,51 +1,44 @@
-"""Sentences that tell measures apart that look alike: each is here once, for tables, pages and cards."""
+"""Sentences that explain measures which look alike, for tables, pages and model cards."""
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
-CODES = (
-    "Perplexity of the codes: of the likeliest code at each place, counted over the whole set; as if so many codes "
-    "were used equally often."
-)
-MEAN_PROBABILITIES = (
-    "That of the mean probabilities counts each place by how likely every code is there, as codes are drawn in "
-    "training: it is mostly larger, the more so the more random that still is, and comes down to the other as "
-    "quantization anneals."
-)
-BATCHES = (
-    "The mean over batches is of each batch by itself, which holds fewer codes than the whole set: it is mostly "
-    "smaller, and the smaller the batches, the more so."
-)
+from sqvae.metrics.measures import MEASURES
+
+CODES = MEASURES["perplexity"].meaning
+MEAN_PROBABILITIES = MEASURES["soft_perplexity"].meaning
+BATCHES = MEASURES["batch_perplexity"].meaning
 WRONG_LABELS = "magenta is a wrong label, pale grey a right one"
 NEGATIVE_BITS = (
-    "A negative number of bits per dimension is no error: the likelihood is a density of values in [0, 1], which may "
-    "exceed 1, and not the probability of one of 256 levels; 8 bits more make it comparable with bits of such levels."
+    "A negative number of bits per dimension is not a mistake: the likelihood is a density of values in [0, 1], which "
+    "may exceed 1, and not the probability of one of 256 levels. Add 8 bits to compare it with bits of such levels."
 )
 NEGATIVE_BITS_OF_FRAMES = (
-    "A negative number of bits per dimension is no error: the likelihood of a frame is a density, which may exceed 1, "
-    "and not a probability."
+    "A negative number of bits per dimension is not a mistake: the likelihood of a frame is a density, which may "
+    "exceed 1, and not a probability."
 )
 
 
 def bits_apart(codebook_size: int, compressed_by: str) -> str:
-    """Why the bits of codes, in memory and in a compressed file, differ.
+    """A sentence on why codes have fewer bits in a compressed file than in memory.
 
     Arguments:
-        compressed_by: what tells how likely codes are: "the prior", for instance.
+        codebook_size: the number of codes, K.
+        compressed_by: the source of the codes' probabilities: "the prior", for instance.
     """
     return (
-        f"Bits at log2 K = {math.log2(codebook_size):.3g} for each code count all {codebook_size:,} codes as equally "
-        f"likely; compressed, by {compressed_by}, likely codes cost less than others, and a file holds fewer bits."
+        f"Bits at log2 K = {math.log2(codebook_size):.3g} per code assume that all {codebook_size:,} codes are equally "
+        f"likely. Compressed, by {compressed_by}, likely codes cost less than others, and a file has fewer bits."
     )
 
 
 def meanings(record: Mapping[str, Any], codebook_size: int) -> list[str]:
-    """What tells the measures of an evaluation apart: the sentences that it needs, and no others.
+    """The sentences that explain the measures of an evaluation, and no others.
 
     Arguments:
-        record: with "measures", and where files were measured, "rates".
-        codebook_size: 0 where there are no codes.
+        record: a record with "measures", and with "rates" if compressed files were measured.
+        codebook_size: the number of codes; 0 if there are none.
     """
     measures, rates = record["measures"], record.get("rates")
     told = []

@@ -11,11 +11,14 @@ from matplotlib.figure import Figure
 
 from sqvae.config import ConfigurationError, DataSettings, Experiment, nearest
 from sqvae.data import DATASETS
+from sqvae.metrics.measures import MEASURES
 from sqvae.paper.methods import METHODS, vector_dimension
 from sqvae.paper.scales import Scale
 from sqvae.recipes.categories import camvid
 from sqvae.reports import Claim, Picture, Report, Table
 from sqvae.sweeps import STAGE, Planned, Record, Sequel
+
+MSE = MEASURES["mse"]
 
 SMOKE_DATA = {"pictures": "shapes", "levels": "shapes", "labels": "shape-maps", "speech": "voices"}
 """The synthetic data that smoke runs use in place of the real data, by its kind."""
@@ -343,7 +346,7 @@ def _not_annealed(results: Results) -> list[str]:
                 mixed, single = record.training["mse"][-1], record.measures["mse"]
                 if single <= mixed:
                     continue  # the likeliest code is no worse, although the choice is random
-                errors = f"; error x 1000 with mixtures {1000 * mixed:.2f}, with one code {1000 * single:.2f}"
+                errors = f"; error x 1000 with mixtures {MSE.scale * mixed:.2f}, with one code {MSE.scale * single:.2f}"
             point = ", ".join(f"{kind} = {record.tags[kind]}" for kind in ("k", "d") if kind in record.tags)
             key = (record.tags["data"], METHODS[record.tags["method"]].label, record.steps)
             found.setdefault(key, []).append(f"{point}: {entropy[-1]:.2f} of {blind:.2f} nats{errors}")

@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Mapping
 
 from sqvae.config import Experiment, override
-from sqvae.paper.artefact import Artefact, Content, Results, resized
+from sqvae.paper.artefact import MSE, Artefact, Content, Results, resized
 from sqvae.paper.scales import Scale
 from sqvae.recipes.categories import mnist_levels
 from sqvae.reports import Claim, Table, mean_and_deviation
@@ -37,21 +37,21 @@ def _content(results: Results) -> Content:
         [
             inputs,
             str(CHANNELS[inputs]),
-            mean_and_deviation([1000 * value for value in results.values("mse", inputs=inputs)], 3),
+            mean_and_deviation([MSE.scale * value for value in results.values("mse", inputs=inputs)], 3),
             mean_and_deviation(results.values("perplexity", inputs=inputs), 1),
         ]
         for inputs in present
     ]
-    header = ["the encoder sees", "channels", "MSE x 1000", "perplexity"]
+    header = ["the encoder sees", "channels", MSE.label, "perplexity"]
     return Content(tables=[Table("vMF SQ-VAE, test set", header, rows)], claims=_claims(results, present))
 
 
 def _claims(results: Results, present: list[str]) -> list[Claim]:
     if len(present) < len(CHANNELS):
         return []
-    ours, other = (1000 * statistics.fmean(results.values("mse", inputs=inputs)) for inputs in CHANNELS)
+    ours, other = (MSE.scale * statistics.fmean(results.values("mse", inputs=inputs)) for inputs in CHANNELS)
     words = "the smaller input, directions, costs no accuracy: its error is at most a tenth above that of one-hot"
-    return [Claim(words, ours <= ALIKE * other, f"MSE x 1000: {ours:.2f} against {other:.2f}")]
+    return [Claim(words, ours <= ALIKE * other, f"{MSE.label}: {ours:.2f} against {other:.2f}")]
 
 
 ENCODER_INPUTS = Artefact(

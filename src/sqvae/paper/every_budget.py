@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sqvae.config import Experiment, override
-from sqvae.paper.artefact import Artefact, Content, Results, resized
+from sqvae.metrics.measures import MEASURES
+from sqvae.paper.artefact import MSE, Artefact, Content, Results, resized
 from sqvae.paper.methods import METHODS
 from sqvae.paper.scales import Scale, short
 from sqvae.recipes.vision import cifar10, fashion_mnist, mnist
@@ -139,7 +140,7 @@ def _mean(records: Sequence[Record], measure: str) -> float:
 
 
 def _cell(records: Sequence[Record]) -> str:
-    error = mean_and_deviation([1000 * record.measures["mse"] for record in records], 2)
+    error = mean_and_deviation([MSE.scale * record.measures["mse"] for record in records], 2)
     return f"{error} / {mean_and_deviation([record.measures['perplexity'] for record in records], 0)}"
 
 
@@ -150,7 +151,7 @@ def _table(results: Results, data: str, budgets: Sequence[int]) -> Table:
         cells = ["-" if one is None else f"{_cell(one[1])} ({one[0]})" for one in found]
         rows.append([METHODS[method].label, *cells])
     header = ["model", *(f"{steps:,} steps" for steps in budgets)]
-    return Table(f"{data}: MSE x 1000 / perplexity on the test set (rate)", header, rows)
+    return Table(f"{data}: {MSE.label} / perplexity on the test set (rate)", header, rows)
 
 
 def _ablation(results: Results, data: str) -> list[Table]:
@@ -162,7 +163,7 @@ def _ablation(results: Results, data: str) -> list[Table]:
             rows.append([part.replace("-", " "), _cell(records), f"{_gap(records):.3f}"])
     if len(rows) < 2:
         return []
-    header = ["schedule", "MSE x 1000 / perplexity", "error of single codes / of mixtures"]
+    header = ["schedule", f"{MSE.label} / perplexity", "error of single codes / of mixtures"]
     return [Table(f"{data}: each part taken away, {_choice(results):,} steps", header, rows)]
 
 
@@ -177,7 +178,7 @@ def _claims(results: Results, data: str, steps: int) -> list[Claim]:
         return []
     strongest = min(rivals, key=lambda method: _validated(rivals[method][1]))
     against = rivals[strongest][1]
-    own, other = (1000 * _mean(records, "mse") for records in (ours[1], against))
+    own, other = (MSE.scale * _mean(records, "mse") for records in (ours[1], against))
     used, rival_use = (_mean(records, "perplexity") for records in (ours[1], against))
     most = max(_mean(records, "perplexity") for _, records in rivals.values())
     label = METHODS[strongest].label
@@ -223,8 +224,8 @@ def _claims_of_epochs(results: Results, data: str) -> list[Claim]:
     return [
         Claim(
             f"{data}, {steps:,} steps: SQ-VAE (I) has an error of at most {limit:.2f} x 10^-3",
-            1000 * _mean(found[1], "mse") <= limit,
-            f"{1000 * _mean(found[1], 'mse'):.3f}",
+            MSE.scale * _mean(found[1], "mse") <= limit,
+            f"{MSE.scale * _mean(found[1], 'mse'):.3f}",
         )
         for steps, limit in EPOCHS.get(data, {}).items()
         if (found := _best(results, data, steps, OURS)) is not None
@@ -238,12 +239,12 @@ def _by_steps(results: Results, sets: Sequence[str], budgets: Sequence[int]) -> 
         for method in (OURS, *RIVALS):
             points = [(steps, one[1]) for steps in budgets if (one := _best(results, data, steps, method)) is not None]
             look = {"color": METHODS[method].colour, "marker": METHODS[method].marker}
-            for panel, measure, factor in zip(panels[:, column], ("mse", "perplexity"), (1000, 1), strict=True):
-                values = [factor * _mean(records, measure) for _, records in points]
+            for panel, measure in zip(panels[:, column], ("mse", "perplexity"), strict=True):
+                values = [MEASURES[measure].shown(_mean(records, measure)) for _, records in points]
                 panel.plot([steps for steps, _ in points], values, label=METHODS[method].label, **look)
         for panel in panels[:, column]:
             _step_axis(panel, budgets)
-        panels[0][column].set(title=data, ylabel="MSE x 1000")
+        panels[0][column].set(title=data, ylabel=MSE.label)
         panels[1][column].set(xlabel="steps of 32 images", ylabel="perplexity, codes")
         fit_heights(panels[1][column], floor=True)
     handles, labels = panels[0][0].get_legend_handles_labels()
@@ -261,7 +262,7 @@ def _annealing(results: Results, sets: Sequence[str]) -> Figure:
     curves = {
         "variance": "variance",
         "entropy_per_position": "entropy per position, nats",
-        "mse": "MSE x 1000, training",
+        "mse": f"{MSE.label}, training",
     }
     figure = Figure(figsize=(4.6 * len(sets), 8.5), layout="constrained")
     panels = figure.subplots(len(curves), len(sets), squeeze=False)
@@ -270,8 +271,7 @@ def _annealing(results: Results, sets: Sequence[str]) -> Figure:
             shares = [step / max(1, record.steps) for step in record.training["step"]]
             for panel, name in zip(panels[:, column], curves, strict=True):
                 if name in record.training:
-                    factor = 1000 if name == "mse" else 1
-                    values = [factor * value for value in record.training[name]]
+                    values = [MEASURES[name].shown(value) for value in record.training[name]]
                     panel.plot(shares, values, label=f"{record.steps:,} steps")
         panels[0][column].set(title=data, yscale="log")
         panels[2][column].set(xlabel="share of the run", yscale="log")

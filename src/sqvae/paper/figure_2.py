@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sqvae.config import Experiment, NetworkSettings
-from sqvae.paper.artefact import Artefact, Content, Results, resized
+from sqvae.metrics.measures import MEASURES
+from sqvae.paper.artefact import MSE, Artefact, Content, Results, resized
 from sqvae.paper.dynamics import ends_of, epochs_of
 from sqvae.paper.methods import METHODS
 from sqvae.paper.scales import Scale
@@ -58,7 +59,7 @@ def _content(results: Results) -> Content:
     _draw_errors(error, trained, fixed)
     rows = [["trained", *_row(trained)]] if trained else []
     rows += [[f"fixed at {variance}", *_row(records)] for variance, records in fixed.items()]
-    header = ["quantization variance", "MSE x 1000", "perplexity", "entropy, first", "entropy, last"]
+    header = ["quantization variance", MSE.label, "perplexity", "entropy, first", "entropy, last"]
     note = "Entropy per position in nats, over the first and the last twentieth of training."
     caption = (
         "Figure 2. (a) The variances of quantization and decoder during training, relative to the initial value of "
@@ -85,7 +86,7 @@ def _with_curves(records: Sequence[Record]) -> list[Record]:
 def _row(records: Sequence[Record]) -> list[str]:
     ends = [ends_of([record], "entropy_per_position") for record in records]
     return [
-        mean_and_deviation([1000 * record.measures["mse"] for record in records], 3),
+        mean_and_deviation([MSE.scale * record.measures["mse"] for record in records], 3),
         mean_and_deviation([record.measures["perplexity"] for record in records], 1),
         mean_and_deviation([first for first, _ in ends], 2),
         mean_and_deviation([last for _, last in ends], 2),
@@ -125,11 +126,11 @@ def _draw_errors(axes: Axes, trained: Sequence[Record], fixed: Mapping[str, Sequ
     if fixed:
         places = [float(variance) for variance in fixed]
         means = [_mean(records, "mse") for records in fixed.values()]
-        spreads = [1000 * _deviation([record.measures["mse"] for record in records]) for records in fixed.values()]
+        spreads = [MSE.scale * _deviation([record.measures["mse"] for record in records]) for records in fixed.values()]
         axes.errorbar(places, means, spreads, fmt="--^", color="0.3", capsize=2, label=r"fixed $\sigma_q^2$")
     if trained:
         axes.axhline(_mean(trained, "mse"), color="tab:blue", label=r"trained $\sigma_\varphi^2$")
-    axes.set(title="(c) error on the test set", xlabel=r"$\sigma_q^2$", ylabel="MSE x 1000", xscale="log")
+    axes.set(title="(c) error on the test set", xlabel=r"$\sigma_q^2$", ylabel=MSE.label, xscale="log")
     axes.set_xticks([float(variance) for variance in VARIANCES], VARIANCES)
     axes.minorticks_off()
     if trained or fixed:
@@ -140,8 +141,8 @@ def _deviation(values: Sequence[float]) -> float:
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
-def _mean(records: Sequence[Record], measure: str, unit: float = 1000) -> float:
-    return unit * statistics.fmean(record.measures[measure] for record in records)
+def _mean(records: Sequence[Record], measure: str) -> float:
+    return MEASURES[measure].shown(statistics.fmean(record.measures[measure] for record in records))
 
 
 def _claims(trained: Sequence[Record], fixed: Mapping[str, Sequence[Record]]) -> list[Claim]:
@@ -182,7 +183,7 @@ def _claims(trained: Sequence[Record], fixed: Mapping[str, Sequence[Record]]) ->
             Claim(
                 "The trained variance has the lowest error of all",
                 _mean(trained, "mse") < errors[best],
-                f"MSE x 1000: {_mean(trained, 'mse'):.3f} against {errors[best]:.3f} at best, fixed at {best}",
+                f"{MSE.label}: {_mean(trained, 'mse'):.3f} against {errors[best]:.3f} at best, fixed at {best}",
                 _why_fixed(best, fixed[best]),
             )
         )

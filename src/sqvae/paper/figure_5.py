@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 from sqvae.config import Experiment
-from sqvae.paper.artefact import Artefact, Content, Results, resized
+from sqvae.metrics.measures import MEASURES, Measure
+from sqvae.paper.artefact import MSE, Artefact, Content, Results, resized
 from sqvae.paper.methods import METHODS
 from sqvae.paper.scales import Scale
 from sqvae.recipes.vision import cifar10, fashion_mnist, mnist
@@ -143,10 +144,10 @@ def _sweeps(results: Results, sets: Sequence[str], grid: Grid) -> Figure:
     for column, data in enumerate(sets):
         for row, axis in enumerate(_axes(grid, data)):
             upper, lower = panels[2 * row][column], panels[2 * row + 1][column]
-            _draw(upper, results, data, axis, "mse", 1000)
-            _draw(lower, results, data, axis, "perplexity", 1)
+            _draw(upper, results, data, axis, MSE)
+            _draw(lower, results, data, axis, MEASURES["perplexity"])
             lower.plot(list(axis.points), [int(tags["k"]) for tags in axis.points.values()], "k+--", label="K")
-            upper.set(title=f"{data} ({axis.fixed})", ylabel="MSE x 1000, test set")
+            upper.set(title=f"{data} ({axis.fixed})", ylabel=f"{MSE.label}, test set")
             lower.set(xlabel=axis.name, ylabel="perplexity, test set, codes")
             for axes in (upper, lower):
                 _plain_logarithms(axes, list(axis.points))
@@ -154,15 +155,15 @@ def _sweeps(results: Results, sets: Sequence[str], grid: Grid) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, results: Results, data: str, axis: Axis, measure: str, unit: float) -> None:
+def _draw(axes: Axes, results: Results, data: str, axis: Axis, measure: Measure) -> None:
     for method in _present(results, data):
-        found = _found(results, data, axis, method, measure)
+        found = _found(results, data, axis, method, measure.name)
         if found:
             style = METHODS[method]
             axes.errorbar(
                 list(found),
-                [unit * statistics.fmean(values) for values in found.values()],
-                [unit * statistics.stdev(values) if len(values) > 1 else 0 for values in found.values()],
+                [measure.shown(statistics.fmean(values)) for values in found.values()],
+                [measure.shown(statistics.stdev(values)) if len(values) > 1 else 0 for values in found.values()],
                 color=style.colour,
                 marker=style.marker,
                 markersize=4,
@@ -209,10 +210,10 @@ def _curves(results: Results, sets: Sequence[str], grid: Grid) -> Figure:
         for method in _present(results, data):
             for record in results.where(method=method, **middle)[:1]:
                 curves, style = record.validation, METHODS[method]
-                errors = [1000 * value for value in curves["mse"]]
+                errors = [MSE.scale * value for value in curves["mse"]]
                 upper.plot(curves["epoch"], errors, color=style.colour, label=style.label)
                 lower.plot(curves["epoch"], curves["perplexity"], color=style.colour)
-        upper.set(title=f"{data} (K = {middle['k']}, d_b = {middle['d']})", ylabel="MSE x 1000, validation")
+        upper.set(title=f"{data} (K = {middle['k']}, d_b = {middle['d']})", ylabel=f"{MSE.label}, validation")
         lower.set(xlabel="epoch", ylabel="perplexity, validation, codes")
         lower.axhline(grid.size[data], color="black", linestyle="--")
         fit_heights(upper)
@@ -226,7 +227,7 @@ def _table(results: Results, data: str, axis: Axis) -> Table:
     for method in _present(results, data):
         errors, uses = (_found(results, data, axis, method, measure) for measure in ("mse", "perplexity"))
         cells = [
-            f"{mean_and_deviation([1000 * value for value in errors[point]], 3)} / {mean_and_deviation(uses[point], 1)}"
+            f"{mean_and_deviation([*map(MSE.shown, errors[point])], 3)} / {mean_and_deviation(uses[point], 1)}"
             if point in errors
             else "-"
             for point in axis.points
@@ -234,7 +235,7 @@ def _table(results: Results, data: str, axis: Axis) -> Table:
         if errors:
             rows.append([METHODS[method].label, *cells])
     header = [f"{axis.name} =", *map(str, axis.points)]
-    return Table(f"{data}, {axis.fixed}: MSE x 1000 / perplexity", header, rows)
+    return Table(f"{data}, {axis.fixed}: {MSE.label} / perplexity", header, rows)
 
 
 def _claims(results: Results, data: str, axis: Axis) -> list[Claim]:
@@ -242,7 +243,7 @@ def _claims(results: Results, data: str, axis: Axis) -> list[Claim]:
     for method in _present(results, data):
         errors, uses = (_found(results, data, axis, method, measure) for measure in ("mse", "perplexity"))
         means[method] = {
-            point: (1000 * statistics.fmean(errors[point]), statistics.fmean(uses[point])) for point in errors
+            point: (MSE.scale * statistics.fmean(errors[point]), statistics.fmean(uses[point])) for point in errors
         }
     own = means.get("sq-vae-1", {})
     rivals = [method for method in ROWS if method != "sq-vae-1" and means.get(method)]
@@ -268,7 +269,7 @@ def _claims(results: Results, data: str, axis: Axis) -> list[Claim]:
             Claim(
                 f"{data}: the error of SQ-VAE (I) falls as {axis.name} grows",
                 all(after < before for before, after in pairwise(errors_in_order)),
-                f"MSE x 1000 for {axis.name} = {_listed(sorted(own))}: "
+                f"{MSE.label} for {axis.name} = {_listed(sorted(own))}: "
                 + ", ".join(f"{error:.2f}" for error in errors_in_order),
             )
         )
@@ -308,7 +309,7 @@ def _against(
         Claim(
             f"{data}, {axis.fixed}: SQ-VAE (I) has a lower error than {named} at {where}",
             all(own[point][0] < lowest[point] for point in theirs),
-            "MSE x 1000: " + "; ".join(f"{own[point][0]:.2f} against {lowest[point]:.2f}" for point in theirs),
+            f"{MSE.label}: " + "; ".join(f"{own[point][0]:.2f} against {lowest[point]:.2f}" for point in theirs),
             WHY_FIXED if lower == {"fixed"} else "",
         ),
     ]

@@ -54,16 +54,16 @@ def side_by_side(results: Results, methods: Sequence[str], **tags: str) -> Figur
 
 
 def _classes_in(record: Record, pictures: Iterable[Tensor]) -> list[Class]:
-    """Of label maps: the classes whose colours occur in pictures, uint8 (n, H, W, 3).
+    """For label maps, the classes whose colours occur in images, uint8 (n, H, W, 3).
 
-    None where there are other colours, too: a record may be from a time when classes had others.
+    It is empty if there are other colours, too: classes may have had other colours when the record was made.
     """
     data = record.experiment["data"]
     if data["kind"] != "labels":
         return []
     medium = medium_of(from_json(Experiment, record.experiment))
     legend = list(medium.legend())
-    # Older records have black for what is not known.
+    # Older records show unknown pixels in black.
     for unknown in (medium.unknown, (UNKNOWN, "#000000")):
         if unknown is not None and unknown[1] not in {colour for _, colour in legend}:
             legend.append(unknown)

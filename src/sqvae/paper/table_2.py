@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqvae.analysis import BASELINES
 from sqvae.config import Experiment, PriorSettings, prior_plan
-from sqvae.paper.artefact import Artefact, Content, Results, resized
+from sqvae.paper.artefact import MSE, Artefact, Content, Results, resized
 from sqvae.paper.methods import METHODS
 from sqvae.paper.priors import about_priors
 from sqvae.paper.scales import Scale
@@ -68,11 +68,11 @@ def _table(results: Results) -> Content:
     on_celeba = all(sum(record.pictures.values()) == CELEBA for record in results.records)
     rows = []
     for method in _present(results):
-        errors = [1000 * value for value in results.values("mse", method=method)]
+        errors = [MSE.scale * value for value in results.values("mse", method=method)]
         uses = results.values("perplexity", method=method)
         cells = [mean_and_deviation(errors), mean_and_deviation(uses, 1)]
         rows.append([METHODS[method].label, *cells, *([PAPER.get(method, "-")] if on_celeba else [])])
-    header = ["model", "MSE x 1000", "perplexity", *(["paper's MSE x 1000"] if on_celeba else [])]
+    header = ["model", MSE.label, "perplexity", *([f"paper's {MSE.label}"] if on_celeba else [])]
     notes = [] if on_celeba else ["This is not the paper's CelebA: the paper's numbers do not apply."]
     tables = [Table("Test set", header, rows)]
     if results.sequels:
@@ -111,7 +111,7 @@ def _paper_distances(methods: Sequence[str]) -> Table:
 
 
 def _claims(results: Results) -> list[Claim]:
-    means = {method: 1000 * statistics.fmean(results.values("mse", method=method)) for method in _present(results)}
+    means = {method: MSE.scale * statistics.fmean(results.values("mse", method=method)) for method in _present(results)}
     ours = {method: error for method, error in means.items() if method in PAPER and method.startswith("sq-vae")}
     theirs = {method: error for method, error in means.items() if method in PAPER and method not in ours}
     stronger = {method: error for method, error in means.items() if method == "vq-vae-ema-closed"}
@@ -127,7 +127,7 @@ def _claims(results: Results) -> list[Claim]:
                 Claim(
                     f"{', '.join(METHODS[method].label for method in ours)}: each has a lower error than {named}",
                     ours[worst] < rivals[rival],
-                    f"MSE x 1000: {ours[worst]:.2f} at worst ({METHODS[worst].label}) against {rivals[rival]:.2f} at "
+                    f"{MSE.label}: {ours[worst]:.2f} at worst ({METHODS[worst].label}) against {rivals[rival]:.2f} at "
                     f"best ({METHODS[rival].label})",
                 )
             )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from matplotlib.figure import Figure
 
 from sqvae.config import Experiment
+from sqvae.metrics.measures import MEASURES
 from sqvae.paper.artefact import Artefact, Content, Results
 from sqvae.paper.methods import METHODS
 from sqvae.paper.scales import Scale, short
@@ -120,7 +121,8 @@ def _table_9(results: Results) -> Content:
 
 
 def _rows(results: Results, data: str, methods: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    header = ["model", "MSE, dB²", "perplexity", "bits per second", "paper's MSE, dB²"]
+    error = MEASURES["mse_db"].column
+    header = ["model", error, "perplexity", MEASURES["bits_per_second"].unit, f"paper's {error}"]
     rows = [
         [
             METHODS[method].label,

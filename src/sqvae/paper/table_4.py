@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sqvae.config import Experiment
+from sqvae.metrics.measures import MEASURES
 from sqvae.paper.artefact import Artefact, Content, Results, resized
 from sqvae.paper.dynamics import ends_of, epochs_of
 from sqvae.paper.methods import CATEGORICAL, categorical
@@ -50,7 +51,8 @@ def _table(results: Results) -> Content:
     rows = []
     for method in _present(results):
         wrong, overlap = (
-            [100 * value for value in results.values(name, method=method)] for name in ("pixel_error", "miou")
+            [MEASURES[name].shown(value) for value in results.values(name, method=method)]
+            for name in ("pixel_error", "miou")
         )
         cells = [
             mean_and_deviation(wrong),
@@ -58,7 +60,7 @@ def _table(results: Results) -> Content:
             mean_and_deviation(results.values("perplexity", method=method), 1),
         ]
         rows.append([CATEGORICAL[method].label, *cells, *(PAPER[method] if on_faces else ())])
-    header = ["model", "pixel error, %", "mIoU, %", "perplexity"]
+    header = ["model", MEASURES["pixel_error"].column, MEASURES["miou"].column, "perplexity"]
     header += ["paper's pixel error", "paper's mIoU", "paper's perplexity"] if on_faces else []
     present = sorted({int(record.measures["classes_present"]) for record in results.records})
     notes = [f"mIoU is the mean over the {' or '.join(map(str, present))} classes that occur in the test set."]
@@ -81,7 +83,10 @@ def _by_class(results: Results) -> Table:
     rows = [
         [
             name.removeprefix("iou of "),
-            *(mean_and_deviation([100 * v for v in results.values(name, method=m)], 1) for m in methods),
+            *(
+                mean_and_deviation([MEASURES["miou"].shown(v) for v in results.values(name, method=m)], 1)
+                for m in methods
+            ),
         ]
         for name in names
     ]
@@ -128,13 +133,13 @@ def _claims(results: Results) -> list[Claim]:
         return []
     claims = []
     better: Callable[..., Any]
-    for measure, words, better, factor in (
-        ("pixel_error", "a lower pixel error", min, 100),
-        ("miou", "a higher mIoU", max, 100),
-        ("perplexity", "a higher perplexity", max, 1),
+    for measure, words, better in (
+        ("pixel_error", "a lower pixel error", min),
+        ("miou", "a higher mIoU", max),
+        ("perplexity", "a higher perplexity", max),
     ):
         means = {
-            method: factor * statistics.fmean(values)
+            method: MEASURES[measure].shown(statistics.fmean(values))
             for method in methods
             if (values := results.values(measure, method=method))
         }

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from sqvae.config import Experiment
-from sqvae.paper.artefact import Artefact, Content, Results, resized
+from sqvae.metrics.measures import MEASURES
+from sqvae.paper.artefact import MSE, Artefact, Content, Results, resized
 from sqvae.paper.methods import CATEGORICAL, categorical
 from sqvae.paper.scales import Scale
 from sqvae.paper.side_by_side import side_by_side
@@ -52,16 +53,20 @@ def _content(results: Results) -> Content:
         rows = [
             [
                 CATEGORICAL[method].label,
-                mean_and_deviation([1000 * value for value in results.values("mse", data=data, method=method)], 3),
+                mean_and_deviation([MSE.scale * value for value in results.values("mse", data=data, method=method)], 3),
                 mean_and_deviation(
-                    [100 * value for value in results.values("pixel_error", data=data, method=method)], 1
+                    [
+                        MEASURES["pixel_error"].shown(value)
+                        for value in results.values("pixel_error", data=data, method=method)
+                    ],
+                    1,
                 ),
                 mean_and_deviation(results.values("perplexity", data=data, method=method), 1),
                 PAPER[data][method],
             ]
             for method in methods
         ]
-        header = ["model", "MSE x 1000", "levels not exact, %", "perplexity", "paper's MSE x 1000"]
+        header = ["model", MSE.label, "levels not exact, %", "perplexity", f"paper's {MSE.label}"]
         tables.append(Table(f"{LABELS[data]}, test set", header, rows))
         caption = f"Some images of the test set of {LABELS[data]}, and their reconstructions by each model."
         drawings[f"-{data}"] = (side_by_side(results, methods, data=data), caption)
@@ -86,7 +91,7 @@ def _where_inexact(results: Results, data: str, methods: list[str]) -> list[str]
 
 
 def _claims(results: Results, data: str, methods: list[str]) -> list[Claim]:
-    means = {m: 1000 * statistics.fmean(results.values("mse", data=data, method=m)) for m in methods}
+    means = {m: MSE.scale * statistics.fmean(results.values("mse", data=data, method=m)) for m in methods}
     ours = means.pop("vmf-sq-vae", None)
     claims = []
     if ours is not None and means:
@@ -95,7 +100,7 @@ def _claims(results: Results, data: str, methods: list[str]) -> list[Claim]:
             Claim(
                 f"{LABELS[data]}: vMF SQ-VAE has a lower error than {named}",
                 ours < min(means.values()),
-                f"MSE x 1000: {ours:.2f} against {min(means.values()):.2f} at best",
+                f"{MSE.label}: {ours:.2f} against {min(means.values()):.2f} at best",
             )
         )
     if ours is not None and data == "mnist":
@@ -113,7 +118,7 @@ def _claims(results: Results, data: str, methods: list[str]) -> list[Claim]:
             Claim(
                 f"{LABELS[data]}: the others have the paper's order, {', '.join(CATEGORICAL[m].label for m in order)}",
                 all(before < after for before, after in pairwise(errors)),
-                "MSE x 1000: " + ", ".join(f"{error:.2f}" for error in errors),
+                f"{MSE.label}: " + ", ".join(f"{error:.2f}" for error in errors),
             )
         )
     return claims

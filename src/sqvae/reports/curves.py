@@ -8,9 +8,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sqvae.metrics.measures import MEASURES, error_name
 from sqvae.reports.axes import fitting
 from sqvae.reports.plotting import caption_below, draw_axis, fit_heights, legend_below, save_figure
-from sqvae.reports.results import error_name
 
 FEW = 30
 """Up to this number of points are marked, because a line through a few points does not show them."""
@@ -24,13 +24,8 @@ COST_CAPTION = (
 
 ERROR_TITLES = {
     "mse": "mean squared error",
-    "mse_db": "mean squared error, in dB²",
-    "pixel_error": "share of wrong pixels",
-}
-ERROR_UNITS = {
-    "mse": "squared difference of values in [0, 1]",
-    "mse_db": "dB²",
-    "pixel_error": "share of all pixels",
+    "mse_db": "mean squared error",
+    "pixel_error": "pixel error",
 }
 
 Records = Sequence[Mapping[str, Any]]
@@ -82,7 +77,7 @@ def _cost(axes: Axes, steps: Records, validations: Records) -> None:
     ):
         if name in known:
             axes.axhline(known[name], color="black", linestyle=style, label=f"{label}: {known[name]:.3g}")
-    axes.set(title="cost of a code under the prior", ylabel="bits per code")
+    axes.set(title="cost of a code under the prior", ylabel=MEASURES["bits_per_code"].unit)
 
 
 def _spread(axes: Axes, steps: Records, codebook_size: int) -> None:
@@ -105,14 +100,14 @@ def _randomness(axes: Axes, steps: Records, codebook_size: int) -> None:
             axes.axhline(blind, color="black", linestyle=":", label=f"uniform choice among {codebook_size:,}")
     elif steps:
         _say(axes, "none: the nearest code is used" if codebook_size else NO_CODES)
-    axes.set(title="randomness of the quantization", ylabel="nats")
+    axes.set(title="randomness of the quantization", ylabel=MEASURES["entropy_per_position"].unit)
 
 
 def _error(axes: Axes, steps: Records, validations: Records, codebook_size: int) -> None:
     name = error_name(validations[-1] if validations else steps[-1] if steps else {})
     _plot(axes, steps, name, "training batches")
     _plot(axes, validations, name, "validation, likeliest codes" if codebook_size else "validation", marker="o")
-    axes.set(title=ERROR_TITLES[name], ylabel=ERROR_UNITS[name])
+    axes.set(title=ERROR_TITLES[name], ylabel=MEASURES[name].unit)
 
 
 def _use(axes: Axes, validations: Records, codebook_size: int) -> None:
@@ -123,7 +118,7 @@ def _use(axes: Axes, validations: Records, codebook_size: int) -> None:
             axes.axhline(codebook_size, color="black", linestyle=":", label=f"all {codebook_size:,} codes")
     else:
         _say(axes, NO_CODES)
-    axes.set(title="codebook usage", ylabel="codes")
+    axes.set(title="codebook usage", ylabel=MEASURES["perplexity"].unit)
 
 
 def _plot(axes: Axes, records: Records, name: str, label: str, *, relative: bool = False, marker: str = "") -> None:
