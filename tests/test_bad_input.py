@@ -103,7 +103,7 @@ def test_things_that_are_not_tensors(name):
 def test_a_mask_that_leaves_out_everything(name):
     quantizer = build(name)
     inputs = encoder_output(quantizer, 4, 6, DIM)
-    with pytest.raises(ValueError, match="mask leaves out every position; it must be True where a position counts"):
+    with pytest.raises(ValueError, match=r"mask .* positions.* True"):
         quantizer(**inputs, mask=torch.zeros(4, 6, dtype=torch.bool))
 
 
@@ -197,7 +197,7 @@ def test_log_variance_where_there_is_no_use_for_it(name):
         (lambda: VonMisesFisherLikelihood(torch.eye(3), concentration="fitted"), "concentration.*'fitted'"),
         (
             lambda: VonMisesFisherLikelihood(torch.eye(3), concentration="closed_form", concentration_offset=1.0),
-            "got 1.0 with the closed form",
+            "concentration_offset.*got 1.0.*closed_form",
         ),
     ],
 )
@@ -210,7 +210,7 @@ def test_constructors(construct, message):
 def test_labels(likelihood):
     output = torch.randn(2, 4, 3)
     with pytest.raises(
-        ValueError, match=r"labels must lie between 0 and 3, got values from 0 to 7; take a larger num_classes"
+        ValueError, match=r"labels must lie between 0 and 3, got values from 0 to 7;.*larger num_classes"
     ):
         likelihood(output, torch.tensor([[0, 1, 7], [0, 1, 2]]))
     with pytest.raises(ValueError, match="between 0 and 3, got values from -1 to 1"):

@@ -367,14 +367,14 @@ def test_curves_of_runs_with_few_records(run, figures):
     assert "nothing recorded yet" in one.axes[3].texts[0].get_text()
     labels = [text.get_text() for axes in everything.axes for text in axes.get_legend().get_texts()]
     assert labels.count("best checkpoint") == 4
-    assert "blind choice among 16" in labels
+    assert "uniform choice among 16" in labels
 
 
 def test_curves_say_what_does_not_apply(run, figures):
     records = [{**record, "entropy_per_position": 0.0} for record in read_records(run / "log.jsonl")]
     save_curves(Path("plain.png"), records, 16)
     save_curves(Path("continuous.png"), records, 0)
-    assert "the nearest code is taken" in figures[0].axes[1].texts[0].get_text()
+    assert "nearest code" in figures[0].axes[1].texts[0].get_text()
     assert "no codes" in figures[1].axes[3].texts[0].get_text()
 
 
