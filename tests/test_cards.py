@@ -64,8 +64,8 @@ def test_the_card_says_what_the_run_knows(saved, run):
     row = f"| squares.npy | test ({record['pictures']}) | {error.label} (lower is better) | "
     assert f"{row}{1000 * record['measures']['mse']:.3f} |" in text
     assert text.count("bits per dimension (lower is better)") == 1
-    assert f"| squares.npy | validation ({sum(best['counts']) // 4}) | codes in use |" in text
-    assert f"| codes in use | {best['codes_used']:.0f} of 16 |" in text
+    assert f"| squares.npy | validation ({sum(best['counts']) // 4}) | codes used (higher is better) |" in text
+    assert f"| codes used (higher is better) | {best['codes_used']:.0f} of 16 |" in text
     assert f"| {best['perplexity']:.1f} of 16 |" in text
     assert f"after {best['epoch']} of 2 epochs ({best['step']:,} steps)" in text
     assert "16 codes of 8 dimensions" in text

@@ -90,7 +90,7 @@ def test_settings_are_overridden_by_their_kind():
     [
         (
             "quantizer.codebok_size=3",
-            r"no setting 'quantizer.codebok_size' \(did you mean codebook_size\?\); there is name, ",
+            r"'quantizer.codebok_size'.*did you mean codebook_size\?.*name, codebook_size, dim",
         ),
         (
             "codebook_size=3",

@@ -233,13 +233,15 @@ def _rows(one: Measured, codebook_size: int, directions: bool) -> Iterator[tuple
         if measure == "bits_per_dimension" and directions:
             continue  # a density on a sphere, from which no bits for a class follow
         if measure in one.measures and not (measure == "mse" and "mse_db" in one.measures):
-            shown = MEASURES[measure]
-            better = f" ({shown.better} is better)" if shown.better else ""
-            yield f"{shown.label}{better}", shown.text(one.measures[measure])
+            yield _label(measure), MEASURES[measure].text(one.measures[measure])
     if one.use is not None:
-        perplexity, used = one.use
-        for name, value in (("perplexity", perplexity), ("codes_used", used)):
-            yield MEASURES[name].label, f"{MEASURES[name].text(value)} of {codebook_size:,}"
+        for measure, value in zip(("perplexity", "codes_used"), one.use, strict=True):
+            yield _label(measure), f"{MEASURES[measure].text(value)} of {codebook_size:,}"
+
+
+def _label(measure: str) -> str:
+    better = MEASURES[measure].better
+    return f"{MEASURES[measure].label} ({better} is better)" if better else MEASURES[measure].label
 
 
 def _limits(tokenizer: Any, name: str) -> Iterator[str]:
