@@ -213,7 +213,7 @@ class TestKinds:
         records = map(json.loads, (pictures / "log.jsonl").read_text().splitlines())
         best = [record for record in records if record["kind"] == "validation" and record["best"]][-1]
         dead = [code for code, number in enumerate(best["counts"]) if not number]
-        assert f"never used: {len(dead)} of 16, namely {', '.join(map(str, dead))}." in found.text
+        assert f"{len(dead)} of 16, namely {', '.join(map(str, dead))}." in found.text
         assert f"Perplexity {best['perplexity']:.1f} of 16" in found.text
         assert {f"code-{code}" for code in range(16)} <= set(found.ids)
 
@@ -342,7 +342,7 @@ class TestWhatIsMissing:
         config["experiment"]["training"]["epochs"] = 9
         (moved / "config.json").write_text(json.dumps(config))
         assert main(["report", str(moved), "-o", "page.html", "--overwrite"]) == 0
-        assert "6 of 9 epochs are done; go on with: sqvae resume" in checked(Path("page.html"), place).text
+        assert "6 of 9 epochs are done; resume with: sqvae resume" in checked(Path("page.html"), place).text
         for name in ("best", "last", "previous"):
             shutil.rmtree(moved / name, ignore_errors=True)
         assert main(["report", str(moved), "-o", "page.html", "--overwrite"]) == 0

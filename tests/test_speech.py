@@ -413,7 +413,7 @@ class TestUse:
         assert main(["inspect", str(run), "-o", str(tmp_path / "plots")]) == 0
         said = " ".join(capsys.readouterr().out.split())
         assert "a second of speech, 16,000 samples, is 100 frames of 80 mels, and becomes 50 codes" in said
-        assert "speaks with 4 voices: alto, bass, soprano, tenor" in said
+        assert "4 speakers: alto, bass, soprano, tenor" in said
         plots = {path.name for path in (tmp_path / "plots").iterdir()}
         assert plots == {"units.png", "use.png", "distances.png", "annealing.png"}
 
