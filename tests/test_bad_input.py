@@ -103,7 +103,7 @@ def test_things_that_are_not_tensors(name):
 def test_a_mask_that_leaves_out_everything(name):
     quantizer = build(name)
     inputs = encoder_output(quantizer, 4, 6, DIM)
-    with pytest.raises(ValueError, match="mask leaves out every position; it must be True where a position counts"):
+    with pytest.raises(ValueError, match=r"mask .* positions.* True"):
         quantizer(**inputs, mask=torch.zeros(4, 6, dtype=torch.bool))
 
 
@@ -148,9 +148,9 @@ def test_unknown_variance_lists_the_choices():
 def test_log_variance_missing_or_of_the_wrong_shape(name, shapes):
     quantizer = build(name)
     z = torch.randn(4, 6, DIM)
-    with pytest.raises(ValueError, match=rf"log_variance.*of shape {shapes}; got none"):
+    with pytest.raises(ValueError, match=rf"log_variance.*shape {shapes}; got none"):
         quantizer(z)
-    with pytest.raises(ValueError, match=rf"of shape {shapes}.*got .*\(4, 6, 3\)"):
+    with pytest.raises(ValueError, match=rf"log_variance.*shape {shapes}.*got .*\(4, 6, 3\)"):
         quantizer(z, log_variance=torch.zeros(4, 6, 3))
     broken = torch.zeros(4, 6, DIM)
     broken[0, 0, 0] = float("nan")
@@ -197,7 +197,7 @@ def test_log_variance_where_there_is_no_use_for_it(name):
         (lambda: VonMisesFisherLikelihood(torch.eye(3), concentration="fitted"), "concentration.*'fitted'"),
         (
             lambda: VonMisesFisherLikelihood(torch.eye(3), concentration="closed_form", concentration_offset=1.0),
-            "got 1.0 with the closed form",
+            "concentration_offset.*got 1.0.*closed_form",
         ),
     ],
 )
@@ -210,7 +210,7 @@ def test_constructors(construct, message):
 def test_labels(likelihood):
     output = torch.randn(2, 4, 3)
     with pytest.raises(
-        ValueError, match=r"labels must lie between 0 and 3, got values from 0 to 7; take a larger num_classes"
+        ValueError, match=r"labels must lie between 0 and 3, got values from 0 to 7;.*larger num_classes"
     ):
         likelihood(output, torch.tensor([[0, 1, 7], [0, 1, 2]]))
     with pytest.raises(ValueError, match="between 0 and 3, got values from -1 to 1"):

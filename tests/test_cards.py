@@ -12,6 +12,7 @@ from PIL import Image
 from kinds import picture_tokenizer, speech_tokenizer
 from runs import tiny, with_quantizer, write_pictures
 from sqvae.cli import main
+from sqvae.metrics import MEASURES
 from sqvae.modalities.images.data import new_model
 from sqvae.modalities.images.tokenizer import ImageTokenizer
 from sqvae.runs import train
@@ -61,13 +62,12 @@ def test_the_card_says_what_the_run_knows(saved, run):
     text = (saved / "README.md").read_text()
     record = json.loads((run / "results-test.json").read_text())
     best = [one for one in read_records(run / "log.jsonl") if one["kind"] == "validation" and one["best"]][-1]
-    assert (
-        f"| squares.npy | test ({record['pictures']}) | mean squared error x 1000, of values between 0 and 1 | " in text
-    )
-    assert f" | {1000 * record['measures']['mse']:.3f} |" in text
+    error = MEASURES["mse"]
+    row = f"| squares.npy | test ({record['pictures']}) | {error.label} (lower is better) | "
+    assert f"{row}{1000 * record['measures']['mse']:.3f} |" in text
     assert text.count("bits per dimension (lower is better)") == 1
-    assert f"| squares.npy | validation ({sum(best['counts']) // 4}) | codes in use |" in text
-    assert f"| codes in use | {best['codes_used']:.0f} of 16 |" in text
+    assert f"| squares.npy | validation ({sum(best['counts']) // 4}) | codes used (higher is better) |" in text
+    assert f"| codes used (higher is better) | {best['codes_used']:.0f} of 16 |" in text
     assert f"| {best['perplexity']:.1f} of 16 |" in text
     assert f"after {best['epoch']} of 2 epochs ({best['step']:,} steps)" in text
     assert "16 codes of 8 dimensions" in text
@@ -203,7 +203,7 @@ class TestOtherKinds:
         assert "- Sound of 16,000 Hz as log-mel frames in dB: 80 mels, 100 frames a second (`zerospeech`)." in text
         assert "- 2 speakers: anna, ben." in text
         assert "A second of speech becomes 50 codes: 200 bits at most." in text
-        assert "| voices | test (12) | mean squared error, dB² | 45.10 |" in text
+        assert "| voices | test (12) | MSE in dB² (lower is better) | 45.10 |" in text
         assert "x 1000" not in text
         assert "--speaker anna --audio" in text
         assert load(tmp_path / "speech").history.measured == (measured,)

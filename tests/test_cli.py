@@ -164,10 +164,10 @@ def test_from_a_folder_of_pictures_to_decoded_pictures(pictures, run, tmp_path, 
     printed = said(capsys)
     for words in (
         "a Gaussian SQ-VAE (I)",
-        "a colour picture of 64x64 becomes 16x16 codes: 1,024 bits instead of 98,304, 96 times fewer",
+        "a colour image of 64x64 becomes 16x16 codes: 1,024 bits instead of 98,304, 96 times fewer",
         "all 2 epochs are done",
         "most used:",
-        "Self-annealing the quantization's variance:",
+        "Self-annealing variance of the quantization:",
     ):
         assert words in printed
 

@@ -100,37 +100,37 @@ def test_settings_are_overridden_by_their_kind():
     [
         (
             "quantizer.codebok_size=3",
-            r"no setting 'quantizer.codebok_size' \(did you mean codebook_size\?\); there is name, ",
+            r"'quantizer.codebok_size'.*did you mean codebook_size\?.*name, codebook_size, dim",
         ),
         (
             "codebook_size=3",
-            r"no setting 'codebook_size' \(did you mean quantizer.codebook_size\?\); there is recipe, seed",
+            r"'codebook_size'.*did you mean quantizer.codebook_size\?.*recipe, seed",
         ),
-        ("trainng.epochs=3", r"no setting 'trainng.epochs' \(did you mean training.epochs\?\)"),
-        ("quantizer.codebook_size=many", r"quantizer.codebook_size is a whole number; got 'many'"),
-        ("quantizer.codebook_size=1.5", r"is a whole number; got '1.5'"),
+        ("trainng.epochs=3", r"'trainng.epochs'.*did you mean training.epochs\?"),
+        ("quantizer.codebook_size=many", r"quantizer\.codebook_size .*whole number.*'many'"),
+        ("quantizer.codebook_size=1.5", r"quantizer\.codebook_size .*whole number.*'1\.5'"),
         (
             "quantizer.name=gausian-1",
-            r"quantizer.name 'gausian-1' is unknown \(did you mean gaussian-1\?\); there is gaussian-1, ",
+            r"quantizer\.name 'gausian-1'.*did you mean gaussian-1\?.*gaussian-1, gaussian-2, ",
         ),
-        ("quantizer=vq", r"quantizer is a group of settings; set one of quantizer.name, quantizer.codebook_size"),
-        ("seed.x=1", r"seed is a single value"),
-        ("seed", r"a setting is key=value, got 'seed': such as seed=VALUE"),
-        ("training.schedule=cosin", r"training.schedule 'cosin' is unknown \(did you mean cosine\?\)"),
-        ("training.compile=perhaps", r"is true or false; got 'perhaps'"),
-        ("training.precision=fp8", r"training.precision is no or bf16 or fp16; got 'fp8'"),
-        ("data.size=1,2,3", r"data.size is a whole number or 2 whole numbers, such as 64,128 or none; got '1,2,3'"),
+        ("quantizer=vq", r"quantizer .*group.*quantizer\.name, quantizer\.codebook_size"),
+        ("seed.x=1", r"seed\.x: seed .*x$"),
+        ("seed", r"key=value.*seed=VALUE.*'seed'"),
+        ("training.schedule=cosin", r"training\.schedule 'cosin'.*did you mean cosine\?"),
+        ("training.compile=perhaps", r"training\.compile .*true or false.*'perhaps'"),
+        ("training.precision=fp8", r"training\.precision .*no or bf16 or fp16.*'fp8'"),
+        ("data.size=1,2,3", r"data\.size .*2 whole numbers.*64,128.*none.*'1,2,3'"),
         ("data.channels=2", r"channels must be 1 or 3"),
         ("training.epochs=0", r"training.epochs must be at least 1, got 0"),
         ("training.learning_rate=0", r"must be finite and > 0"),
         ("training.accumulate=5", r"training.accumulate .*32 examples .* 5 equal"),
         ("quantizer.codebook_size=0", r"must be at least 1, got 0"),
-        ("quantizer.epochs=3", r"no setting 'quantizer.epochs' \(did you mean training.epochs\?\)"),
+        ("quantizer.epochs=3", r"'quantizer.epochs'.*did you mean training.epochs\?"),
         ("network.blocks=-1", r"must be at least 0, got -1"),
         ("network.decoder_blocks=-1", r"network\.decoder_blocks must be at least 0, got -1"),
         ("network.map_dim=0", r"network\.map_dim must be at least 1, got 0"),
-        ("network.map_dim=16", r"gaussian-1 would have a single code for it: set network\.map_dim=none"),
-        ("quantizer.heads=mean", r"quantizer\.heads is product or sum or bounded or none; got 'mean'"),
+        ("network.map_dim=16", r"gaussian-1 .*network\.map_dim=none.*quantizer\.name=gaussian-latent"),
+        ("quantizer.heads=mean", r"quantizer\.heads .*product or sum or bounded or none.*'mean'"),
         ("training.learning_rate=inf", r"must be finite and > 0"),
         ("training.temperature_end=1.5", r"must lie between 0 and 1, or be none; got 1.5"),
         ("training.temperature_decay=nan", r"must be finite and at least 0"),
@@ -151,15 +151,15 @@ def test_the_order_of_assignments_does_not_matter():
 
 def test_a_file_with_a_strange_key_or_value_is_refused():
     content = to_json(Experiment())
-    with pytest.raises(ConfigurationError, match=r"no setting 'quantizer.codebok'.*did you mean codebook_size"):
+    with pytest.raises(ConfigurationError, match=r"'quantizer.codebok'.*did you mean codebook_size"):
         from_json(Experiment, {**content, "quantizer": {"codebok": 3}})
-    with pytest.raises(ConfigurationError, match=r"quantizer.codebook_size is a whole number; got '3'"):
+    with pytest.raises(ConfigurationError, match=r"quantizer\.codebook_size .*whole number.*'3'"):
         from_json(Experiment, {**content, "quantizer": {"codebook_size": "3"}})
-    with pytest.raises(ConfigurationError, match=r"quantizer is a group of settings; got 3"):
+    with pytest.raises(ConfigurationError, match=r"quantizer .*group.*got 3"):
         from_json(Experiment, {**content, "quantizer": 3})
-    with pytest.raises(ConfigurationError, match=r"network.widths is whole numbers, .* or none; got \['a'\]"):
+    with pytest.raises(ConfigurationError, match=r"network\.widths .*whole numbers.* or none.*\['a'\]"):
         from_json(Experiment, {**content, "network": {"widths": ["a"]}})
-    with pytest.raises(ConfigurationError, match=r"data.strict is true or false; got 1"):
+    with pytest.raises(ConfigurationError, match=r"data\.strict .*true or false.*got 1"):
         from_json(Experiment, {**content, "data": {"strict": 1}})
 
 
@@ -364,6 +364,6 @@ def test_a_profile_after_another_is_that_profile(recipe):
 def test_an_unknown_profile_is_named_with_what_there_is():
     with pytest.raises(
         ConfigurationError,
-        match=r"'offical' is unknown \(did you mean official\?\); there is recipe, any-budget, paper, official",
+        match=r"'offical'.*did you mean official\?.*recipe, any-budget, paper, official",
     ):
         with_profile(Experiment(), "offical")

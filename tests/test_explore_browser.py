@@ -301,7 +301,7 @@ def test_codes_and_training_and_the_way_between_two(page, artefacts):
     page.screenshot(path=artefacts / "explore-codes.png", full_page=True)
 
     page.get_by_role("tab", name="Training").click()
-    playwright.expect(page.get_by_text("the choice of codes anneals itself")).to_be_visible()
+    playwright.expect(page.get_by_text("self-annealing").first).to_be_visible()
 
     page.get_by_role("tab", name="Make").click()
     playwright.expect(page.get_by_text("sqvae train-prior")).to_be_visible()

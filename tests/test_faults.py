@@ -53,14 +53,14 @@ def test_nothing_is_said_of_a_sound_loop():
 
 def test_blind_choice():
     kept, _ = trained(right, steps=2, variance=1e6)
-    assert "nearly blindly" in " ".join(faults_of(kept))
-    assert "100% of log K" in faults_of(kept)[0]
+    assert "entropy" in " ".join(faults_of(kept))
+    assert "100% of its maximum log K" in faults_of(kept)[0]
 
 
 def test_an_error_that_is_averaged():
     kept, last = trained(lambda error, loss: error.log() / 2 + loss)
     found = " ".join(faults_of(kept, dimensions=D, **last))
-    assert "summed over its numbers" in found
+    assert "averaged over the values" in found
 
 
 @pytest.mark.parametrize("kind", ["variance", "concentration"])
@@ -93,7 +93,7 @@ def test_mixtures_that_no_code_equals():
     quantizer.eval()
     single = (decoder(quantizer(encoder(x)).z_q) - x).square().mean()
     (said,) = faults_of([quantized], error=error.detach(), single_error=single.detach())
-    assert "mixtures of codes that no single code equals" in said
+    assert "mixtures of codes" in said
 
 
 def test_nothing_to_look_at():

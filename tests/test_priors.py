@@ -125,7 +125,7 @@ def test_a_draft_gives_the_same_logits_one_by_one(name, options, given, shape, c
             assert draft.next_logits() is draft.next_logits()
         draft.put(settled)
     assert torch.equal(draft.codes, codes)
-    with pytest.raises(ValueError, match="positions are settled: start another draft"):
+    with pytest.raises(ValueError, match=r"all \d+ positions.*start another draft"):
         draft.next_logits()
 
 
@@ -414,7 +414,7 @@ WRONG_CONDITIONS = [
     ),
     ("codes", Condition(codes=torch.zeros(2, 4).long()), r"must be \(batch, h, w\) with batch = 2, got shape \(2, 4\)"),
     ("codes", Condition(codes=torch.zeros(3, 2, 2).long()), r"with batch = 2, got shape \(3, 2, 2\)"),
-    ("codes", Condition(codes=torch.zeros(2, 2, 3).long()), "2x3 codes can't divide 4x4 positions"),
+    ("codes", Condition(codes=torch.zeros(2, 2, 3).long()), "2x3 codes .* 4x4 positions"),
 ]
 
 
@@ -489,8 +489,8 @@ def test_wrong_lengths_are_named():
         (PixelCNN, {"classes": 0}, "classes must be at least 1"),
         (PixelCNN, {"dropout": 1.0}, "dropout must be at least 0 and below 1"),
         (PixelCNN, {"dilations": (1, 2)}, "only sequences"),
-        (PixelCNN, {"ndim": 1, "dilations": ()}, "dilations must name at least one"),
-        (PixelSNAIL, {"heads": 3, "channels": 8}, "3 heads can't share a width of 4 evenly"),
+        (PixelCNN, {"ndim": 1, "dilations": ()}, "dilations must have at least one"),
+        (PixelSNAIL, {"heads": 3, "channels": 8}, "attention must be a multiple of heads, got attention=4 .* heads=3"),
         (PixelSNAIL, {"blocks": 0}, "blocks must be at least 1"),
     ],
 )

@@ -341,9 +341,7 @@ class TestRecordings:
         assert sqvae.encode_speech_to_file(speech, str(files[0]), out).recordings == 1
         with pytest.raises(TypeError, match=r"got a SpeechTokenizer\..*sqvae.encode_speech_to_file"):
             sqvae.encode_to_file(speech, files, out)
-        with pytest.raises(
-            TypeError, match=r"got a ImageTokenizer.*sqvae.encode_to_file"
-        ):
+        with pytest.raises(TypeError, match=r"got a ImageTokenizer.*sqvae.encode_to_file"):
             sqvae.encode_speech_to_file(picture_tokenizer("pictures"), files, out)
 
     def test_silence_is_black(self, speech):

@@ -197,13 +197,13 @@ class TestKinds:
             "both as they are at the ends",
             "my <i>run",
             "3 of 4 test pictures of my <i>photos.",
-            "seed 0, batches of 8",
+            "seed 0, batch size 8",
             "all 6 epochs are done",
             "quantizer.codebook_size 16",
             "bits by the prior",
             "full colour is a difference of 0.5 or more, where black is 0 and white is 1",
             "\N{MINUS SIGN}0.5, darker equal +0.5, brighter",
-            "in use, as if all those were used equally",
+            "The effective number of codes in use",
             "On the test set of my <i>photos",
             "perplexity of the codes",
             "Decoded from latents drawn by its prior",
@@ -213,7 +213,7 @@ class TestKinds:
         records = map(json.loads, (pictures / "log.jsonl").read_text().splitlines())
         best = [record for record in records if record["kind"] == "validation" and record["best"]][-1]
         dead = [code for code, number in enumerate(best["counts"]) if not number]
-        assert f"never used: {len(dead)} of 16, namely {', '.join(map(str, dead))}." in found.text
+        assert f"{len(dead)} of 16, namely {', '.join(map(str, dead))}." in found.text
         assert f"Perplexity {best['perplexity']:.1f} of 16" in found.text
         assert {f"code-{code}" for code in range(16)} <= set(found.ids)
 
@@ -342,7 +342,7 @@ class TestWhatIsMissing:
         config["experiment"]["training"]["epochs"] = 9
         (moved / "config.json").write_text(json.dumps(config))
         assert main(["report", str(moved), "-o", "page.html", "--overwrite"]) == 0
-        assert "6 of 9 epochs are done; go on with: sqvae resume" in checked(Path("page.html"), place).text
+        assert "6 of 9 epochs are done; resume with: sqvae resume" in checked(Path("page.html"), place).text
         for name in ("best", "last", "previous"):
             shutil.rmtree(moved / name, ignore_errors=True)
         assert main(["report", str(moved), "-o", "page.html", "--overwrite"]) == 0

@@ -191,7 +191,7 @@ class TestAxes:
         labels = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
         assert labels["training batches"] == [6.1]
         assert labels["validation"] == [5.2]
-        assert labels["validation, by how often each code occurs in training: 4.5"] == [4.5, 4.5]
+        assert labels["validation, by the frequency of each code in training: 4.5"] == [4.5, 4.5]
         assert labels["all codes equally likely: 7"] == [7, 7]
         assert axes.get_ylabel() == "bits per code"
         assert not axes.texts
@@ -216,7 +216,7 @@ class TestAxes:
         low, high = figures[0].axes[1].get_ylim()
         assert low == 0
         assert high > math.log(128)
-        chart = line_chart("entropy", [1, 2], [4.21, 4.17], y_name="nats", levels=[Level(4.85, "blind choice")])
+        chart = line_chart("entropy", [1, 2], [4.21, 4.17], y_name="nats", levels=[Level(4.85, "uniform choice")])
         assert ">nats</text>" in chart
         heights = [float(pair.split(",")[1]) for pair in chart.split('points="')[1].split('"')[0].split()]
         assert abs(heights[1] - heights[0]) < 3

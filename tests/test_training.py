@@ -188,7 +188,7 @@ class TestRun:
 
         monkeypatch.setattr(drawing, "save_curves", fail)
         folder = RunFolder(tmp_path / "run")
-        with pytest.warns(UserWarning, match=r"can't draw into .*: no pens"):
+        with pytest.warns(UserWarning, match=r"draw into .*: no pens"):
             run(tiny(source, epochs=1), folder.path, Drawings(folder))
         assert folder.last.exists()
 

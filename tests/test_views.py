@@ -10,6 +10,7 @@ from kinds import CODES, SHAPE, example, picture_tokenizer, speech_tokenizer
 from runs import tiny, write_pictures
 from sqvae.analysis import code_colours, code_positions, nearest_codes, neighbour_table, training_views
 from sqvae.config import PriorExperiment, PriorSettings
+from sqvae.metrics import MEASURES
 from sqvae.modalities.images.codebook import code_atlas
 from sqvae.modalities.images.views import drawn_alone, drawn_at, see, see_codes
 from sqvae.modalities.speech.views import see_speech, see_units, spoken_alone
@@ -221,20 +222,19 @@ class TestTraining:
         records = read_records(RunFolder(run).log)
         curves = {curve.name: curve for curve in training_views(records, CODES)}
         assert set(curves) == {
-            "variance of the quantization, over the codes' distance",
-            "entropy of a position, in nats",
             "error in training",
             "error on held-out data",
-            "perplexity of the codes",
-            "error of single codes, over that of mixtures",
+            *(
+                MEASURES[name].label
+                for name in ("relative_variance", "entropy_per_position", "perplexity", "mixture_gap")
+            ),
         }
         steps = [one for one in records if one["kind"] == "step"]
-        variance = curves["variance of the quantization, over the codes' distance"]
+        variance = curves[MEASURES["relative_variance"].label]
         assert variance.steps == [one["step"] for one in steps]
         assert variance.values == [one["relative_variance"] for one in steps]
-        assert (
-            f"{math.log(CODES):.2f} would be blind choice among 16" in curves["entropy of a position, in nats"].sentence
-        )
+        entropy = curves[MEASURES["entropy_per_position"].label]
+        assert f"{math.log(CODES):.2f} is a uniform choice among 16" in entropy.sentence
         assert all(curve.sentence.endswith(".") for curve in curves.values())
 
     def test_codes_that_move_apart_anneal_whatever_the_variance_does(self):

@@ -1,4 +1,4 @@
-"""What can be learned from a trained model: codes, distances, curves, manipulation."""
+"""Analyses of a trained model: its codes and their distances, training curves, and manipulated codes."""
 
 from sqvae.analysis.abx import AbxOfRun, abx_of_run
 from sqvae.analysis.code_space import code_colours, code_positions

@@ -1,4 +1,4 @@
-"""How the codes of a model lie in their space: on a map, and in colours."""
+"""The positions of a model's codes in two dimensions, and a colour for each code."""
 
 import torch
 from torch import Tensor
@@ -6,18 +6,19 @@ from torch import Tensor
 from sqvae.tokenizers import Tokenizer
 
 _LIGHTNESS, _LIGHTNESS_SPAN, _CHROMA = 0.56, 0.06, 0.14
-"""Of the codes' colours, in the space OKLab: dark enough to be seen on white, and no two regions alike."""
+"""The lightness, its range and the chroma of the codes' colours in OKLab: dark enough for a white background, and
+different in different regions."""
 
 
 def code_positions(tokenizer: Tokenizer) -> Tensor:  # -> (K, 2), in [0, 1]
-    """A map of the codes in two dimensions, in which they are spread most; both axes have the same scale."""
+    """A map of the codes in their first two principal components. Both axes have the same scale."""
     places = _principal(tokenizer, 2)
     reach = places.abs().amax()
     return 0.5 + places / (2 * reach) if reach > 0 else torch.full_like(places, 0.5)
 
 
 def code_colours(tokenizer: Tokenizer) -> Tensor:  # -> uint8 (K, 3)
-    """A colour for each code: near codes have like colours, and all are dark enough to be seen on white."""
+    """A colour for each code: similar codes have similar colours, and all are dark enough for a white background."""
     places = _principal(tokenizer, 3)
     places = torch.tanh(places / places.std(0, correction=0).clamp_min(1e-12))
     lightness = _LIGHTNESS + _LIGHTNESS_SPAN * places[:, 2]
@@ -25,9 +26,9 @@ def code_colours(tokenizer: Tokenizer) -> Tensor:  # -> uint8 (K, 3)
 
 
 def _principal(tokenizer: Tokenizer, number: int) -> Tensor:  # -> (K, number), float32
-    """The first principal components of the code vectors, 0 where there are fewer.
+    """The first principal components of the code vectors; missing components are 0.
 
-    The sign of each is chosen so that its largest value is positive, because that of a decomposition is anybody's.
+    The sign of each component is chosen so that its largest value is positive, because a decomposition leaves it open.
     """
     vectors = tokenizer.code_vectors.double().cpu()
     vectors = vectors - vectors.mean(0)
@@ -39,7 +40,7 @@ def _principal(tokenizer: Tokenizer, number: int) -> Tensor:  # -> (K, number), 
 
 
 def _from_oklab(colours: Tensor) -> Tensor:  # (n, 3) -> uint8 (n, 3)
-    """From the space OKLab (Ottosson, 2020), where equal steps look equal, to sRGB."""
+    """Convert colours from OKLab (Ottosson, 2020), where equal steps look equal, to sRGB."""
     to_cones = torch.tensor(
         [[1, 0.3963377774, 0.2158037573], [1, -0.1055613458, -0.0638541728], [1, -0.0894841775, -1.2914855480]]
     )

@@ -1,8 +1,10 @@
-"""How a run went, as curves over its steps, each with a sentence on how to read it."""
+"""Training curves of a run, each with an explanation."""
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+from sqvae.metrics.measures import MEASURES, error_name
 
 
 class Curve(NamedTuple):
@@ -12,11 +14,11 @@ class Curve(NamedTuple):
     steps: list[int]
     values: list[float]
     sentence: str
-    """How to read it."""
+    """An explanation of the curve."""
     unit: str = ""
-    """What its values are counted in."""
+    """The unit of the values."""
     limit: tuple[float, str] | None = None
-    """The most that there can be, and what that means."""
+    """The largest possible value, and its meaning."""
 
 
 _STEP, _VALIDATION = "step", "validation"
@@ -24,109 +26,89 @@ _STEP, _VALIDATION = "step", "validation"
 
 ERRORS = ("mse", "mse_db", "pixel_error")
 
-
-MSE_UNIT = "squared difference, values in [0, 1]"
-
+_ANNEALING = "this is self-annealing, in which the choice of codes goes from nearly random to nearly certain. {course}"
 
 _CURVES = (
     (
         _STEP,
         "relative_variance",
-        "variance of the quantization, over the codes' distance",
-        "share of the codes' mean squared distance",
-        "It should fall as training goes on: then the choice of codes anneals itself, from nearly random to nearly "
-        "certain. {course} Codes that move apart have the same effect as a variance that falls.",
+        "",
+        f"It should decrease in training: {_ANNEALING} Codes that move apart have the same effect as a decreasing "
+        "variance.",
     ),
-    (
-        _STEP,
-        "variance",
-        "variance of the quantization",
-        "variance of one dimension",
-        "It should fall as training goes on: then the choice of codes anneals itself, from nearly random to nearly "
-        "certain. {course}",
-    ),
-    (
-        _STEP,
-        "concentration",
-        "concentration of the quantization",
-        "concentration, without a unit",
-        "It should rise as training goes on: then the choice of codes anneals itself, from nearly random to nearly "
-        "certain. {course}",
-    ),
+    (_STEP, "variance", "", f"It should decrease in training: {_ANNEALING}"),
+    (_STEP, "concentration", "", f"It should increase in training: {_ANNEALING}"),
     (
         _STEP,
         "entropy_per_position",
-        "entropy of a position, in nats",
-        "nats",
-        "How undecided the choice of one code is: {blind:.2f} would be blind choice among {size:,}, 0 is certainty.",
+        "",
+        "The uncertainty about the code at one position: {blind:.2f} is a uniform choice among {size:,} codes, 0 is "
+        "certainty.",
     ),
-    (_STEP, "mse", "error in training", MSE_UNIT, "The mean squared error of training batches, whose codes are drawn."),
+    (
+        _STEP,
+        "mse",
+        "error in training",
+        "The mean squared error on training batches, with codes drawn at random.",
+    ),
     (
         _STEP,
         "mse_db",
         "error in training",
-        "dB²",
-        "The mean squared error of training batches, in dB², with drawn codes.",
+        "The mean squared error on training batches in dB², with codes drawn at random.",
     ),
     (
         _STEP,
         "pixel_error",
         "error in training",
-        "share of all pixels",
-        "The share of wrong pixels in training batches, with drawn codes.",
+        "The share of wrong pixels on training batches, with codes drawn at random.",
     ),
     (
         _VALIDATION,
         "mse",
         "error on held-out data",
-        MSE_UNIT,
         "The mean squared error with the likeliest codes: lower is better.",
     ),
-    (_VALIDATION, "mse_db", "error on held-out data", "dB²", "The mean squared error in dB²: lower is better."),
-    (
-        _VALIDATION,
-        "pixel_error",
-        "error on held-out data",
-        "share of all pixels",
-        "The share of wrong pixels: lower is better.",
-    ),
+    (_VALIDATION, "mse_db", "error on held-out data", "The mean squared error in dB²: lower is better."),
+    (_VALIDATION, "pixel_error", "error on held-out data", "The share of wrong pixels: lower is better."),
     (
         _VALIDATION,
         "perplexity",
-        "perplexity of the codes",
-        "codes",
-        "How many codes are in use, as if all those were used equally: {size:,} is the most there can be.",
+        "",
+        "The effective number of codes in use: {size:,}, the codebook size, is its maximum, if all codes are used "
+        "equally often.",
     ),
     (
         _VALIDATION,
         "mixture_gap",
-        "error of single codes, over that of mixtures",
-        "multiple of the error with mixtures",
-        "Training decodes mixtures of codes, and everybody else single ones. 1 is the aim: then the decoder relies on "
-        "nothing that no single code says.",
+        "",
+        "In training the decoder sees mixtures of codes, but later it decodes single codes. The aim is 1: then the "
+        "decoder works with single codes as well as with mixtures.",
     ),
 )
-"""Which records hold a quantity, its name there, its name for people, its unit, and how to read it."""
+"""The kind of record that holds a measure, its key, its name if that is not the measure's label, and an explanation."""
 
 
 _LATENT_VARIANCE = (
     "variance of the latent",
-    "The mean variance of the posterior: the smaller, the more certain it is.",
+    "The mean variance of the posterior: the smaller it is, the more certain the latent.",
 )
-"""The same of the variance, where there are no codes."""
+"""The name and the explanation of the variance for a model without codes."""
 
 
 def training_views(records: Sequence[Mapping[str, Any]], codebook_size: int) -> list[Curve]:
-    """How a run went: self-annealing, error and use of codes, each with a sentence on how to read it.
+    """Training curves of self-annealing, error and codebook usage, each with an explanation.
 
     Arguments:
-        records: of the run's log.
-        codebook_size: 0 where there is no codebook.
+        records: the records of the run's log.
+        codebook_size: the number of codes; 0 if there is no codebook.
     """
-    shown_error = _error_recorded(records)
+    shown_error = error_name({key: 0.0 for record in records for key in record})
     by_distance = any("relative_variance" in record for record in records)
     curves = []
-    for kind, key, name, unit, sentence in _CURVES:
+    for kind, key, given, sentence in _CURVES:
+        measure = MEASURES[key]
+        name, unit = given or measure.label, measure.unit
         points = [(record["step"], record[key]) for record in records if record["kind"] == kind and key in record]
         left_out = (key in ERRORS and key != shown_error) or (key == "variance" and by_distance)
         if not points or left_out or (key == "entropy_per_position" and not any(value for _, value in points)):
@@ -135,7 +117,7 @@ def training_views(records: Sequence[Mapping[str, Any]], codebook_size: int) -> 
             name, sentence = _LATENT_VARIANCE if key == "variance" else (name, sentence.replace("codes", "latents"))
         blind = math.log(codebook_size) if codebook_size else 0.0
         steps, values = (list(column) for column in zip(*points, strict=True))
-        limit = {"entropy_per_position": (blind, "blind choice"), "perplexity": (codebook_size, "all codes")}.get(key)
+        limit = {"entropy_per_position": (blind, "uniform choice"), "perplexity": (codebook_size, "all codes")}.get(key)
         course = _course(values, falls=key.endswith("variance"))
         told = sentence.format(blind=blind, size=codebook_size, course=course).strip()
         curves.append(Curve(name, steps, values, told, unit, limit if codebook_size > 1 else None))
@@ -143,7 +125,7 @@ def training_views(records: Sequence[Mapping[str, Any]], codebook_size: int) -> 
 
 
 def _course(values: Sequence[float], *, falls: bool) -> str:
-    """From where to where a quantity went that tells of annealing, and whether that is the right way."""
+    """A sentence on how far a variance or concentration went, and whether in the right direction."""
     first, last = values[0], values[-1]
     if len(values) < 2:
         return ""
@@ -151,9 +133,3 @@ def _course(values: Sequence[float], *, falls: bool) -> str:
         return f"Here it stays at {last:.3g}."
     went = f"Here it went from {first:.3g} to {last:.3g}"
     return f"{went}." if (last < first) == falls else f"{went}: it has not annealed yet."
-
-
-def _error_recorded(records: Sequence[Mapping[str, Any]]) -> str:
-    """The error that matters: of speech in dB, of label maps the share of wrong pixels."""
-    known = {key for record in records for key in record}
-    return "mse_db" if "mse_db" in known else "pixel_error" if "miou" in known else "mse"

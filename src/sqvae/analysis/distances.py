@@ -1,4 +1,4 @@
-"""How far the codes of a model are from each other."""
+"""The distances between a model's codes."""
 
 from dataclasses import dataclass, field
 
@@ -9,28 +9,28 @@ from sqvae.quantizers import Quantized
 from sqvae.tokenizers import Tokenizer
 
 COMPARED = 1024
-"""How many codes a matrix of distances has at most."""
+"""The largest number of codes in a matrix of distances."""
 
 
 AT_ONCE = 2**22
-"""Numbers in a temporary tensor, so that memory does not grow with codes."""
+"""The largest number of values in a temporary tensor, so that memory does not grow with the number of codes."""
 
 
 @dataclass(frozen=True)
 class CodeDistances:
-    """How far codes are from each other, as the quantizer sees them."""
+    """The distances between codes, as the quantizer compares them."""
 
     codes: Tensor
     """(n,): the codes that are compared, the most used first."""
     matrix: Tensor = field(repr=False)
-    """(n, n): the distances between them."""
+    """(n, n): the distances between these codes."""
     nearest: Tensor = field(repr=False)
-    """(n,): of each to the nearest of all K codes but itself; empty where it is the only one."""
+    """(n,): the distance of each code to the nearest of all other K - 1 codes; empty if there is only one code."""
     directions: bool
-    """Whether directions are compared, by 1 - cosine."""
+    """Whether directions are compared: the distance is then 1 - cosine."""
     scale: float | None
-    """The distance that quantization blurs: the standard deviation of its noise, or one over its concentration. None
-    where quantization is not stochastic, or needs pictures to tell."""
+    """The scale of the quantization noise: its standard deviation, or one over its concentration. None if the
+    quantizer is not stochastic, or if the noise depends on data that was not given."""
 
 
 @torch.no_grad()
@@ -41,13 +41,14 @@ def code_distances(
     quantized: Quantized | None = None,
     at_most: int = COMPARED,
 ) -> CodeDistances:
-    """Compare codes with each other.
+    """The distances between the codes of a model.
 
     Arguments:
-        counts: (K,), how often each was used, if that is known: where there are too many codes, the most used count.
-        quantized: what the quantizer makes of some data, by which the noise of the quantization is told where it
-            depends on it: see :func:`quantized_pictures` and :func:`quantized_utterances`.
-        at_most: how many codes to compare.
+        tokenizer: the model.
+        counts: (K,), the codebook usage, if it is known. If there are too many codes, the most used ones are compared.
+        quantized: the quantizer's output for some data, needed if the noise of the quantization depends on the data:
+            see :func:`quantized_pictures` and :func:`quantized_utterances`.
+        at_most: the largest number of codes to compare.
     """
     size, quantizer = tokenizer.codebook_size, tokenizer.model.quantizer
     everything = torch.arange(size)
@@ -66,12 +67,12 @@ def code_distances(
 def _distances(some: Tensor, others: Tensor, directions: bool) -> Tensor:  # (n, d), (m, d) -> (n, m)
     if directions:
         return (1 - some @ others.T).clamp_min(0)
-    centre = others.mean(0)  # distances stay, and products lose fewer digits
+    centre = others.mean(0)  # distances do not change, and products lose less precision
     return torch.cdist(some - centre, others - centre)
 
 
 def _blur(tokenizer: Tokenizer, quantized: Quantized | None) -> tuple[bool, float | None]:
-    """Whether the quantizer compares directions, and the distance that its noise has."""
+    """Whether the quantizer compares directions, and the scale of its noise."""
     quantizer = tokenizer.model.quantizer
     if quantized is None:
         if quantizer.needs_log_variance:

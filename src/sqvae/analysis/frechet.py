@@ -1,4 +1,4 @@
-"""How far what a model makes is from real pictures: Fréchet distances of whole sets."""
+"""Fréchet distances between real images and those that a model generates or reconstructs."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -18,7 +18,7 @@ from sqvae.tokenizers.manipulation import interpolated, neighbour_table
 from sqvae.training import stream_seed
 
 TOGETHER = 64
-"""Pictures that are made and looked at together."""
+"""The number of images in a batch."""
 
 if TYPE_CHECKING:
     from sqvae.modalities.images.tokenizer import ImageTokenizer
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Makers:
-    """All that pictures are made from."""
+    """The model, the real images and all else that the compared sets of images are made from."""
 
     tokenizer: "ImageTokenizer"
     pictures: Pictures
-    """Real ones, of which as many are made."""
+    """The real images. Each compared set has as many."""
     generator: Generator | None = None
     counts: Tensor | None = None
-    """(K,): how often each code occurs in training."""
+    """(K,): the number of times that each code occurs in the training set."""
     seed: int = 0
 
     def __len__(self) -> int:
         return len(self.pictures)
 
     def batches(self) -> Iterator[range]:
-        """Indices of the real pictures."""
+        """The indices of the real images, in batches."""
         return (range(start, min(start + TOGETHER, len(self))) for start in range(0, len(self), TOGETHER))
 
     def latents(self, indices: range) -> Tensor:  # -> (n, h, w), or (n, dim, ...)
-        """Of real pictures: codes, or the means of a continuous latent."""
+        """The latents of real images: codes, or the means of a continuous latent."""
         return self.tokenizer.latents(self.pictures.take(indices))
 
     def random(self, *path: int | str) -> torch.Generator:
-        """A source of random numbers of one's own."""
+        """A random generator for one purpose, seeded by the seed and a path."""
         return torch.Generator().manual_seed(stream_seed(self.seed, *path))
 
 
@@ -65,7 +65,7 @@ def _neighbours(k: int) -> Callable[[Makers], Iterator[Tensor]]:
 
 
 def _interpolations(made: Makers) -> Iterator[Tensor]:
-    """Between each picture and another, at a place of its own."""
+    """Interpolations between each image and another, each with its own ratio."""
     random = made.random("interpolation")
     others = torch.randperm(len(made), generator=random)
     ratios = torch.rand(len(made), generator=random)
@@ -83,7 +83,8 @@ def _between(tokenizer: "ImageTokenizer", first: Tensor, second: Tensor, ratios:
 
 
 def _samples(made: Makers) -> Iterator[Tensor]:
-    """From the prior, of classes as often as they occur; that of a continuous latent is the normal distribution."""
+    """Samples from the prior, with classes as frequent as in training. The prior of a continuous latent is the
+    standard normal distribution."""
     if not made.tokenizer.is_discrete:
         random = made.random("samples")
         shape = made.latents(range(1)).shape[1:]
@@ -95,7 +96,7 @@ def _samples(made: Makers) -> Iterator[Tensor]:
 
 
 def _drawn_classes(made: Makers) -> list[str] | None:
-    """One for each picture, where the prior knows classes and how often they occur."""
+    """A class for each image, if the prior has classes and their frequencies."""
     assert made.generator is not None
     names, counts = made.generator.class_names, made.generator.class_counts
     if not counts:
@@ -106,7 +107,7 @@ def _drawn_classes(made: Makers) -> list[str] | None:
 
 
 def _independent(weights: Callable[[Makers], Tensor], name: str) -> Callable[[Makers], Iterator[Tensor]]:
-    """Codes drawn one by one, whatever the others are."""
+    """Codes drawn independently of each other."""
 
     def drawn(made: Makers) -> Iterator[Tensor]:
         random = made.random(name)
@@ -120,7 +121,7 @@ def _independent(weights: Callable[[Makers], Tensor], name: str) -> Callable[[Ma
 
 def _counted(made: Makers) -> Tensor:
     if made.counts is None:
-        raise ValueError("samples by the histogram need the codes of the training set")
+        raise ValueError("samples-histogram needs the codes of the training set")
     return made.counts.double()
 
 
@@ -134,17 +135,17 @@ SETS: Mapping[str, Callable[[Makers], Iterator[Tensor]]] = {
     **{name: _neighbours(k) for name, k in NEIGHBOURS.items()},
     "interpolation": _interpolations,
 }
-"""What is compared with real pictures, by name: the codes that it is decoded from, batch by batch."""
+"""The sets that are compared with real images, by name. Each function yields the codes to decode, batch by batch."""
 
 BASELINES = ("samples-histogram", "samples-uniform")
-"""What samples are to be better than."""
+"""Baselines for the samples."""
 
 OF_CONTINUOUS = ("reconstruction", "samples", "interpolation")
-"""Those that a model without codes has, too."""
+"""The sets that exist for a model without codes, too."""
 
 
 def sets_of(tokenizer: "ImageTokenizer") -> list[str]:
-    """Those that a model has."""
+    """The names of the sets that exist for a model."""
     if not tokenizer.is_discrete:
         return list(OF_CONTINUOUS)
     return [name for name in SETS if NEIGHBOURS.get(name, 0) < tokenizer.codebook_size]
@@ -159,21 +160,21 @@ def frechet_distances(
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> tuple[dict[str, float], list[str]]:
-    """The distance of each set from the real pictures, under its own name; and what is to be said beside them.
+    """The Fréchet distance of each set from the real images, by name, and notes about them.
 
     Arguments:
-        made: what pictures are made from, and the real ones.
-        network: makes features.
+        made: the model and the real images.
+        network: computes the features.
         sets: names of :data:`SETS`.
-        key: of the set that the real pictures are of, which is equal only for equal ones.
-        cache: where the statistics of real pictures are kept; None: nowhere.
-        progress: called with what is being done, how many pictures are done and how many there are.
+        key: identifies the real images; it is equal only for equal images.
+        cache: a folder to keep the statistics of real images in; None keeps them nowhere.
+        progress: a function that is called with the current task, the number of images that are done and their total.
     """
     for name in sets:
         check_name(name, SETS, "the set")
         if name not in sets_of(made.tokenizer):
             there = ", ".join(sets_of(made.tokenizer))
-            raise ValueError(f"this model has too few codes for {name}, or none; it has {there}")
+            raise ValueError(f"this model has no codes, or too few of them, for {name}; choose from {there}")
     real = _real(made, network, key, cache, progress)
     found, notes = {}, []
     for name in sets:
@@ -181,14 +182,14 @@ def frechet_distances(
         for pictures in made_by(made, name):
             statistics.update(network(_as_bytes(pictures)))
             if progress is not None:
-                progress(f"looking at {name}", statistics.n, len(made))
+                progress(f"computing features of {name}", statistics.n, len(made))
         found[f"{distance_name(network.name)} {name}"] = frechet_distance(real, statistics)
         notes = frechet_notes(real, statistics)
     return found, notes
 
 
 def made_by(made: Makers, name: str) -> Iterator[Tensor]:  # -> (n, C, H, W), in [0, 1]
-    """One of the sets, to look at, batch by batch."""
+    """The images of a set, batch by batch."""
     tokenizer = made.tokenizer
     return (tokenizer.medium.shown_output(tokenizer.decode(latents)) for latents in SETS[name](made))
 
@@ -198,7 +199,7 @@ def _real(
 ) -> FeatureStatistics:
     path = None if cache is None else cache / "statistics" / f"{key}-{len(made)}-{network.name}.safetensors"
     if path is not None:
-        with suppress(ValueError, FileNotFoundError):  # a damaged file is made again
+        with suppress(ValueError, FileNotFoundError):  # a damaged file is computed again
             return FeatureStatistics.load(path)
     statistics = FeatureStatistics(network.name, network.dim)
     medium = made.tokenizer.medium
@@ -206,9 +207,9 @@ def _real(
         x = medium.model_input(made.pictures.take(indices), made.tokenizer.device)
         statistics.update(network(_as_bytes(medium.shown(x))))
         if progress is not None:
-            progress("looking at real pictures", statistics.n, len(made))
+            progress("computing features of real images", statistics.n, len(made))
     if path is not None:
-        with suppress(OSError):  # a cache that can't be written to costs time, and nothing else
+        with suppress(OSError):  # an unwritable cache only costs time
             path.parent.mkdir(parents=True, exist_ok=True)
             statistics.save(path)
     return statistics

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
+from sqvae.metrics.measures import MEASURES
 from sqvae.reports.wording import as_typed
 from sqvae.training import Pace, Position, Validation, Watcher, in_words
 
@@ -63,7 +64,6 @@ _VALIDATED = {
     "miou": "mIoU {:5.1f}%",
     "bits_per_code": "bits per code {:7.4f}",
 }
-_FACTORS = {"mse_db": 1, "mse": 1000, "pixel_error": 100, "miou": 100, "bits_per_code": 1}
 """How errors on the validation set are shown."""
 
 
@@ -163,7 +163,7 @@ class TrainingBar(Watcher):
         loss = "nats per code" if "bits_per_code" in measures else "loss per dimension"
         parts = [f"epoch {position.epoch:>{width}}/{position.epochs}", f"{loss} {validation.loss:8.4f}"]
         shown = [name for name in _VALIDATED if name in measures and not (name == "mse" and "mse_db" in measures)]
-        parts += [_VALIDATED[name].format(_FACTORS[name] * measures[name]) for name in shown]
+        parts += [_VALIDATED[name].format(MEASURES[name].shown(measures[name])) for name in shown]
         if "perplexity" in measures:
             parts.append(f"perplexity {measures['perplexity']:6.1f}")
             parts.append(f"codes {int(measures['codes_used'])}/{len(validation.counts)}")

@@ -1,4 +1,4 @@
-"""What an experiment is, in values that a file can hold and a person can change one by one."""
+"""The settings of an experiment. A file can store them, and each can be changed by name."""
 
 from sqvae.config.experiment import (
     LEVELS,

@@ -1,4 +1,4 @@
-"""What an experiment is, in values that a file can hold and a person can change one by one."""
+"""The settings of an experiment. A file can store them, and each can be changed by name."""
 
 import difflib
 import inspect
@@ -20,55 +20,61 @@ from sqvae.quantizers.gaussian import PER_INPUT, Heads
 from sqvae.training import SCHEDULES, Plan
 
 LEVELS = 256
-"""Of a grey picture."""
+"""The number of grey levels of a grey image."""
 
 FeatureName = Literal["vctk", "zerospeech"]
 ClassInputs = Literal["one-hot", "directions"]
 
 
 class ConfigurationError(ValueError):
-    """A name or a value that the configuration does not know; the message lists what it does know."""
+    """A name or a value that is not valid in a configuration. The message lists the valid ones."""
 
 
 @dataclass(frozen=True)
 class DataSettings:
-    """Which pictures, and how they are brought to one shape. None is decided from the data."""
+    """The data set, and how its images are brought to one shape. A setting of None is decided from the data."""
 
     source: str = "demo"
-    """A folder, a file, or a name: see `sqvae list data`."""
+    """The data: a folder, a file, or a name that `sqvae list data` prints."""
     kind: DataKind = "pictures"
-    """Pictures of real numbers; label maps, whose pixels are classes; grey pictures whose levels are 256 classes; or
-    recordings of speech."""
+    """The kind of the data. `pictures` are images with real-valued pixels. `labels` are label maps, whose pixels are
+    classes. `levels` are grey images whose 256 grey levels are treated as classes. `speech` is recordings of speech."""
     size: int | tuple[int, int] | None = None
-    """Height and width, or the side of a square."""
+    """The size that images are resized to: height and width, or one number for a square."""
     crop: int | None = None
-    """The side of a centred square that is cut out before resizing; None takes the largest."""
+    """The side of the square that is cropped from the centre of each image before resizing. None crops the largest
+    square."""
     channels: int | None = None
-    """1 or 3."""
+    """The number of channels of an image: 1 for grey or 3 for colour."""
     classes: int | None = None
-    """Of label maps: 0 ... classes - 1."""
+    """The number of classes in label maps. Their labels are 0 ... classes - 1."""
     ignore: int | None = None
-    """The label of pixels of which nothing is known. None: 255, if it stands apart from the other labels, or none."""
+    """The label of pixels whose class is unknown. None takes 255 if the data has this label apart from its other
+    labels, and otherwise ignores no label."""
     class_names: tuple[str, ...] | None = None
-    """Of label maps, from 0 on,"""
+    """The names of the classes of label maps, in the order of their labels from 0 on."""
     class_colours: tuple[str, ...] | None = None
-    """and how they are shown: #rrggbb each. None: as the maps' own palette has it, or by turns."""
+    """The colours in which the classes of label maps are shown, each as #rrggbb. None takes the palette of the label
+    maps if they have one, and otherwise a built-in list of colours."""
     flip: bool = False
-    """Whether every second picture, drawn anew each time, is mirrored left to right in training."""
+    """Whether images are mirrored left to right at random in training, each time with probability 1/2."""
     shift: int = 0
-    """How many pixels pictures are moved at most, drawn anew each time, in training; their edges are repeated."""
+    """The largest number of pixels by which images are shifted at random in training. The pixels at the edge are
+    repeated."""
     split_seed: int = 0
-    """Of the division into training, validation and test pictures, where the data has none of its own."""
+    """The seed of the random split into training, validation and test set, for data that has no split of its own."""
     strict: bool = False
-    """Stop at the first picture that can't be read, rather than leave it out."""
+    """Whether to stop at the first image that cannot be read. Otherwise such images are left out."""
 
     def __post_init__(self) -> None:
         check_name(self.kind, MODALITIES, "data.kind")
         if self.kind == "levels" and self.channels not in (None, 1):
-            raise ConfigurationError(f"levels are of grey pictures: data.channels must be 1, got {self.channels}")
+            raise ConfigurationError(
+                f"data.kind=levels needs grey images: data.channels must be 1, got {self.channels}"
+            )
         if self.shift < 0:
             raise ConfigurationError(f"data.shift must be a number of pixels, 0 or more, got {self.shift}")
-        _ = self.preprocessing  # which says what is wrong with them
+        _ = self.preprocessing  # raises if these settings are invalid
         self._check_classes()
 
     def _check_classes(self) -> None:
@@ -77,43 +83,49 @@ class DataSettings:
             if values is None:
                 continue
             if self.kind != "labels":
-                raise ConfigurationError(f"data.{name} is of label maps, and data.kind is {self.kind}")
+                raise ConfigurationError(
+                    f"data.{name} is for label maps (data.kind=labels) only, but data.kind is {self.kind}"
+                )
             if self.classes is not None and len(values) != self.classes:
-                raise ConfigurationError(f"{len(values)} data.{name} for {self.classes} data.classes")
+                raise ConfigurationError(
+                    f"the number of data.{name} must equal data.classes: got {len(values)} and {self.classes}"
+                )
         if self.class_names is not None and len(set(self.class_names)) != len(self.class_names):
-            raise ConfigurationError("data.class_names must differ from each other")
+            raise ConfigurationError("data.class_names must be different from each other")
         wrong = [colour for colour in self.class_colours or () if not re.fullmatch("#[0-9a-fA-F]{6}", colour)]
         if wrong:
             raise ConfigurationError(f"data.class_colours must look like #1f77b4, got {wrong[0]!r}")
 
     @property
     def preprocessing(self) -> Preprocessing:
-        """How pictures become arrays."""
+        """The preprocessing that turns images into arrays."""
         channels = 1 if self.kind == "levels" else self.channels
         return Preprocessing(self.size, self.crop, channels, self.kind == "labels", self.classes, self.ignore)
 
     @property
     def number_of_classes(self) -> int:
-        """That a decoder tells apart, at each pixel; 0 for real numbers, or where it is yet to be seen in the data."""
+        """The number of classes that a decoder predicts for each pixel. It is 0 for real-valued data, and 0 as long
+        as it is not yet known from the data."""
         return {"levels": LEVELS, "labels": self.classes or 0}.get(self.kind, 0)
 
 
 @dataclass(frozen=True)
 class NetworkSettings:
-    """The convolutional networks: see `sqvae.networks.convolutional`."""
+    """The convolutional networks for images: see `sqvae.networks.convolutional`."""
 
     widths: tuple[int, ...] | None = None
-    """Channels after each halving of the size. None: as many halvings as suit the size, doubling towards the codes'
-    dimension."""
+    """The number of channels after each downsampling by 2. None chooses the number of downsamplings from the image
+    size, and doubles the channels up to the dimension of the codes."""
     mix: bool = False
-    """A 3x3 convolution comes after the halvings."""
+    """Whether a 3x3 convolution follows the downsampling."""
     blocks: int = 2
-    """ResBlocks, in the encoder and in the decoder."""
+    """The number of ResBlocks, in the encoder and in the decoder."""
     decoder_blocks: int | None = None
-    """ResBlocks in the decoder, if not as many as in the encoder."""
+    """The number of ResBlocks in the decoder. None takes the same number as in the encoder."""
     map_dim: int | None = None
-    """Channels of a map that a linear layer turns into one vector of `quantizer.dim` numbers, and back, for a
-    continuous latent. None: the map itself is the latent, with `quantizer.dim` channels."""
+    """For a continuous latent, the number of channels of the feature map that a linear layer turns into one vector
+    of `quantizer.dim` numbers, and back. None uses the feature map itself as the latent, with `quantizer.dim`
+    channels."""
 
     def __post_init__(self) -> None:
         for name, least in (("blocks", 0), ("decoder_blocks", 0), ("map_dim", 1)):
@@ -132,22 +144,38 @@ WITH_HEAD = tuple(
 
 @dataclass(frozen=True)
 class QuantizerSettings:
-    """The quantizer by name, and what it is built with. None leaves its own default."""
+    """The name of the quantizer and its arguments. None leaves an argument at the quantizer's own default."""
 
     name: str = "gaussian-1"
+    """The name of the quantizer, in `sqvae.quantizers.QUANTIZERS`."""
     codebook_size: int = 512
+    """The number of codes in the codebook."""
     dim: int = 64
+    """The dimension of a code, and of a latent vector."""
     initial_variance: float | None = None
+    """The variance of a Gaussian quantizer before training. None takes 10, or 1 for gaussian-fixed."""
     initial_concentration: float | None = None
+    """The concentration of the vMF quantizer before training. None takes 1."""
     concentration_offset: float | None = None
+    """The constant that is added to the vMF quantizer's concentration. None takes 0."""
     codebook_scale: float | None = None
+    """The standard deviation of the codes' components before training. None takes 1, or 1 / sqrt(dim) for vmf."""
     dequantize: bool | None = None
+    """Whether noise is added to the encodings before they are quantized in training. None takes false."""
     hard: bool | None = None
+    """Whether the decoder sees single codes in training rather than relaxed samples. None takes false."""
     commitment: float | None = None
+    """The weight of the commitment loss of a VQ quantizer. None takes 0.25."""
     decay: float | None = None
+    """The decay of the moving averages of vq-ema and vq-ema-reset. None takes 0.99."""
     reset_every: int | None = None
+    """The number of batches between resets of the least used code. None takes 20 for vq-ema-reset, and never resets for
+    vq-ema."""
     variance_offset: float | None = None
+    """The constant that is added to a Gaussian quantizer's variance. None takes 0."""
     heads: Heads | None = None
+    """How the encoder's log-variance and the trained scalar are combined for gaussian-2 to gaussian-4: see
+    `sqvae.quantizers.GaussianQuantizer`. None takes `product`."""
 
     def __post_init__(self) -> None:
         check_name(self.name, QUANTIZERS, "quantizer.name")
@@ -157,7 +185,7 @@ class QuantizerSettings:
 
     @property
     def is_discrete(self) -> bool:
-        """Whether it has a codebook."""
+        """Whether the quantizer has a codebook."""
         return "codebook_size" in self._known()
 
     @property
@@ -167,10 +195,10 @@ class QuantizerSettings:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What is given, of the settings that this quantizer has; one that it does not have is an error."""
+        """The arguments that are set, by name. A setting that this quantizer does not have is an error."""
         given = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "name"}
         known = self._known()
-        # The size of a codebook is never None, so that a recipe keeps it for the next quantizer that has one.
+        # codebook_size is never None: a recipe keeps it for another quantizer that has a codebook.
         taken = known | {"codebook_size"}
         foreign = [f"quantizer.{name}" for name, value in given.items() if value is not None and name not in taken]
         if foreign:
@@ -179,14 +207,14 @@ class QuantizerSettings:
         return {name: value for name, value in given.items() if value is not None and name in known}
 
     def renamed(self, name: str) -> "QuantizerSettings":
-        """The settings of another quantizer: its own defaults for what they don't share."""
+        """The settings for another quantizer: shared ones are kept, all others are that quantizer's defaults."""
         check_name(name, QUANTIZERS, "quantizer.name")
         other = QuantizerSettings(name, self.codebook_size, self.dim)
         shared = {key: value for key, value in self.options.items() if key in other._known()}
         if "gaussian-fixed" in (name, self.name):
-            shared.pop("initial_variance", None)  # what a variance starts from is not what one is fixed at
+            shared.pop("initial_variance", None)  # a variance to start from is not a variance to stay at
         if name != self.name:
-            shared.pop("variance_offset", None)  # a form of one type: another type's variance has other parts
+            shared.pop("variance_offset", None)  # its meaning differs between the types
         if name not in WITH_HEAD:
             shared.pop("heads", None)
         return replace(other, **shared)
@@ -197,23 +225,26 @@ class QuantizerSettings:
 
 @dataclass(frozen=True)
 class LikelihoodSettings:
-    """What the decoder says of the data."""
+    """The likelihood: how the decoder's output describes the data."""
 
     name: str | None = None
-    """Of `sqvae.likelihoods.LIKELIHOODS`. None: gaussian for pictures, vmf for labels and levels."""
+    """A name in `sqvae.likelihoods.LIKELIHOODS`. None takes gaussian for images and speech, and vmf for labels and
+    levels."""
     inputs: ClassInputs | None = None
-    """What the encoder sees of a class: a channel of its own, or its direction, which for label maps is the same, and
-    for levels two numbers. None: its direction."""
+    """How the encoder sees a class: `one-hot`, as one channel for each class, or `directions`, as the unit vector of
+    the class. For label maps the two are the same; for levels the unit vector has two numbers. None takes
+    `directions`."""
     concentration: DecoderConcentration = "learned"
-    """Of a vMF decoder: see `sqvae.likelihoods.VonMisesFisherLikelihood`."""
+    """How a vMF decoder's concentration is found: see `sqvae.likelihoods.VonMisesFisherLikelihood`."""
     initial_concentration: float | None = None
-    """Before training. None: 100."""
+    """The concentration of a vMF decoder before training. None takes 100."""
     concentration_offset: float = 0.0
-    """What is added to it: see `sqvae.likelihoods.VonMisesFisherLikelihood`."""
+    """The constant that is added to a learned concentration: see `sqvae.likelihoods.VonMisesFisherLikelihood`."""
     variance: DecoderVariance = "closed_form"
-    """Of the decoder: see `sqvae.likelihoods.GaussianLikelihood`."""
+    """How a Gaussian decoder's variance is found: see `sqvae.likelihoods.GaussianLikelihood`."""
     initial_variance: float | None = None
-    """Before training. None: 0.1, or if it is fixed, the variance of the numbers in the training data."""
+    """The variance of a Gaussian decoder before training. None takes 0.1 or, if the variance is fixed, the variance
+    of the values in the training set."""
     latent_terms: LatentTerms = "sum"
     """How the quantizer's terms enter the loss: see `sqvae.models.LatentModel`."""
 
@@ -230,45 +261,51 @@ class LikelihoodSettings:
 
 @dataclass(frozen=True)
 class SpeechSettings:
-    """Recordings and the networks for them: see `sqvae.networks.speech`. They count where `data.kind` is speech."""
+    """Speech features and networks: see `sqvae.networks.speech`. They are used only if `data.kind` is speech."""
 
     features: FeatureName = "zerospeech"
-    """How sound becomes log-mel frames: see `sqvae.data.speech.FEATURES`."""
+    """How audio becomes log-mel spectrogram frames: a name in `sqvae.data.speech.FEATURES`."""
     speakers: tuple[str, ...] | None = None
-    """Those that the model knows. None: those of the training set."""
+    """The speakers that the model knows. None takes the speakers of the training set."""
     channels: int = 768
-    """Of the encoder's convolutions."""
+    """The number of channels of the encoder's convolutions."""
     hidden: int = 128
-    """Of each direction of the decoder's recurrent layers."""
+    """The number of units in each direction of the decoder's recurrent layers."""
     speaker_dim: int = 64
-    """Of a speaker's embedding."""
+    """The dimension of a speaker's embedding."""
     jitter: float = 0.5
     """The probability that a position takes its neighbour's code in training."""
     segment: int = 32
-    """Frames of a crop that is trained on."""
+    """The number of frames in a training crop."""
     segments_per_epoch: int = 52_000
-    """Crops that make up an epoch, drawn from utterances by turns: 1,000 of the paper's batches."""
+    """The number of crops in an epoch, drawn from the utterances in turn. The default is 1,000 of the paper's
+    batches."""
     abx: str | None = None
-    """Recordings with a list of ABX items beside them, on which units are tested too where a run is recorded."""
+    """A folder of recordings with a list of ABX items. The ABX error of the codes is then measured too when a run is
+    recorded."""
 
     def __post_init__(self) -> None:
         for name in ("channels", "hidden", "speaker_dim", "segment", "segments_per_epoch"):
             if getattr(self, name) < 1:
                 raise ConfigurationError(f"speech.{name} must be at least 1, got {getattr(self, name)}")
         if self.segment % 2:
-            raise ConfigurationError(f"speech.segment must be even, two frames to a code; got {self.segment}")
+            raise ConfigurationError(
+                f"speech.segment must be even, because one code covers two frames; got {self.segment}"
+            )
         if not 0 <= self.jitter <= 1:
             raise ConfigurationError(f"speech.jitter must lie between 0 and 1, got {self.jitter}")
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """All that makes a run what it is."""
+    """All settings of a run."""
 
-    entry = "experiment"  # of a run's configuration file; no annotation, so it is no setting
+    entry = "experiment"  # the key in a run's configuration file; without annotation, so that it is not a setting
 
     recipe: str = "pictures"
+    """The name of the recipe that the settings come from."""
     seed: int = 0
+    """The seed of all random numbers of the run."""
     data: DataSettings = field(default_factory=DataSettings)
     network: NetworkSettings = field(default_factory=NetworkSettings)
     speech: SpeechSettings = field(default_factory=SpeechSettings)
@@ -280,31 +317,31 @@ class Experiment:
         check_name(self.training.schedule, SCHEDULES, "training.schedule")
         if self.network.map_dim is not None and self.quantizer.is_discrete:
             raise ConfigurationError(
-                f"network.map_dim={self.network.map_dim} makes a picture's latent one vector, and "
-                f"{self.quantizer.name} would have a single code for it: set network.map_dim=none for a map of codes, "
-                f"or quantizer.name=gaussian-latent for a continuous vector"
+                f"network.map_dim={self.network.map_dim} makes the latent of an image one vector, for which "
+                f"{self.quantizer.name} would have a single code: set network.map_dim=none for a map of codes, or "
+                "quantizer.name=gaussian-latent for a continuous vector"
             )
         modality = modality_of(self.data.kind)
         suits = modality.likelihoods
         if self.likelihood.name not in (None, *suits):
             raise ConfigurationError(
-                f"likelihood.name={self.likelihood.name} does not suit data.kind={self.data.kind}: take "
+                f"likelihood.name={self.likelihood.name} does not suit data.kind={self.data.kind}: use "
                 f"{' or '.join(suits)}"
             )
         modality.check(self)
 
     @property
     def kind(self) -> str:
-        """What it is about."""
+        """The kind of the data."""
         return self.data.kind
 
     @property
     def place(self) -> str:
-        """Where its data is."""
+        """Where the data is."""
         return self.data.source
 
     def moved(self, source: str) -> "Experiment":
-        """The same with its data in another place."""
+        """The same experiment with its data in another place."""
         return replace(self, data=replace(self.data, source=source))
 
     @property
@@ -314,16 +351,16 @@ class Experiment:
 
 
 def check_name(name: object, known: Iterable[str], what: str) -> None:
-    """Raise if a name is not known, with all that are, and the one that was probably meant."""
+    """Raise if a name is not among the known ones. The message lists them and suggests the closest one."""
     choices = list(known)
     if name not in choices:
         raise ConfigurationError(
-            f"{what} {name!r} is unknown{nearest(str(name), choices)}; there is {', '.join(choices)}"
+            f"{what} {name!r} is unknown{nearest(str(name), choices)}; choose from {', '.join(choices)}"
         )
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:
-    """A question after the name that was probably meant, or nothing."""
+    """A " (did you mean ...?)" with the closest name, or "" if none is close."""
     by_letters = {choice.lower(): choice for choice in choices}
     close = difflib.get_close_matches(name.lower(), list(by_letters), n=1, cutoff=0.5)
     return f" (did you mean {by_letters[close[0]]}?)" if close else ""

@@ -1,4 +1,4 @@
-"""What a prior over a model's codes is, in values that a file can hold and a person can change one by one."""
+"""The settings of a prior over a model's codes. A file can store them, and each can be changed by name."""
 
 import inspect
 from dataclasses import dataclass, field, fields, replace
@@ -12,31 +12,31 @@ from sqvae.training import SCHEDULES, Plan
 
 @dataclass(frozen=True)
 class PriorSettings:
-    """Which network, and how large. None leaves a size as the network has it."""
+    """The network of the prior, and its size. None leaves a size at the network's own default."""
 
     name: str = "pixelcnn"
-    """See `sqvae.priors.PRIORS`."""
+    """The name of the network, in `sqvae.priors.PRIORS`."""
     channels: int | None = None
-    """The width of the network."""
+    """The number of channels of the network's layers."""
     layers: int | None = None
-    """Convolutions one after the other; of each block, where there are blocks."""
+    """The number of convolutional layers; for a network of blocks, the number in each block."""
     kernel: int | None = None
-    """The width of their windows."""
+    """The kernel size of the convolutions."""
     blocks: int | None = None
-    """Of PixelSNAIL, each with an attention at its end."""
+    """The number of blocks of PixelSNAIL, each of which ends with an attention layer."""
     heads: int | None = None
-    """Of an attention."""
+    """The number of attention heads."""
     dropout: float | None = None
-    """The share of numbers that is dropped in training."""
+    """The dropout probability in training."""
     crop: int = 128
-    """Codes of a sequence that are trained on at a time. Maps are trained on whole."""
+    """The number of codes in a training crop of a sequence. Maps of codes are not cropped."""
 
     def __post_init__(self) -> None:
         check_name(self.name, PRIORS, "prior.name")
         known = inspect.signature(PRIORS[self.name]).parameters
         for name in self._given():
             if name not in known:
-                raise ConfigurationError(f"{self.name} has no prior.{name}: leave it out, or set prior.name to another")
+                raise ConfigurationError(f"{self.name} has no prior.{name}: leave it out, or choose another prior.name")
         if self.crop < 2:
             raise ConfigurationError(f"prior.crop must be at least 2 codes, got {self.crop}")
 
@@ -45,49 +45,50 @@ class PriorSettings:
         return {name: value for name, value in values.items() if value is not None and name not in ("name", "crop")}
 
     def build(self, codebook_size: int, *, ndim: int, classes: int | None, context: int | None) -> Prior:
-        """The network, untrained."""
+        """The untrained network."""
         return PRIORS[self.name](codebook_size, ndim=ndim, classes=classes, context=context, **self._given())
 
 
 def prior_plan() -> Plan:
-    """How a prior is trained, unless one says otherwise."""
+    """The default training settings of a prior."""
     return Plan(epochs=20, batch_size=64, learning_rate=1e-3, schedule="cosine", clip=1.0)
 
 
 @dataclass(frozen=True)
 class PriorExperiment:
-    """All that makes a run of a prior what it is."""
+    """All settings of a prior's run."""
 
-    entry = "prior"  # of a run's configuration file; no annotation, so it is no setting
+    entry = "prior"  # the key in a run's configuration file; without annotation, so that it is not a setting
     kind = "prior"
 
     tokenizer: str = ""
-    """The run whose codes it is about, or hf:OWNER/NAME on the hub."""
+    """The run whose codes the prior models, or hf:OWNER/NAME on the hub."""
     fingerprint: str | None = None
-    """Of that model, once it is known."""
+    """The fingerprint of that model, once it is known."""
     above: str | None = None
-    """The run of the next coarser level, given whose codes these are predicted, if there is one,"""
+    """The run of the next coarser level, if the prior is conditioned on that level's codes."""
     above_fingerprint: str | None = None
-    """its fingerprint,"""
+    """The fingerprint of the model of the next coarser level."""
     above_prior: str | None = None
-    """and where its own prior is, if not in its folder."""
+    """Where the prior of the next coarser level is. None means in the folder of its run."""
     by_class: bool = False
-    """Whether the class of a picture is given, too."""
+    """Whether the prior is conditioned on the class of an image."""
     class_names: tuple[str, ...] | None = None
-    """The classes, once they are known,"""
+    """The names of the classes, once they are known."""
     class_counts: tuple[int, ...] | None = None
-    """and how many pictures of each there are in training."""
+    """The number of training images of each class."""
     data: str | None = None
-    """Where the data is, if not where the run has found it."""
+    """Where the data is. None means where the model's run found it."""
     codebook_size: int | None = None
-    """The number of codes, once it is known,"""
+    """The number of codes in the codebook, once it is known."""
     context: int | None = None
-    """and of the level above,"""
+    """The number of codes in the codebook of the next coarser level."""
     shape: tuple[int, ...] | None = None
-    """and a map's height and width; of sequences, the longest in training."""
+    """The height and width of a map of codes; for sequences, the longest length in the training set."""
     sequences: bool = False
-    """Whether codes come in sequences of any lengths rather than in maps."""
+    """Whether codes form sequences of any length rather than maps."""
     seed: int = 0
+    """The seed of all random numbers of the run."""
     prior: PriorSettings = field(default_factory=PriorSettings)
     training: Plan = field(default_factory=prior_plan)
 
@@ -96,21 +97,21 @@ class PriorExperiment:
 
     @property
     def place(self) -> str:
-        """Where its data is."""
+        """Where the data is."""
         return self.data or f"the data of {self.tokenizer}"
 
     def moved(self, source: str) -> "PriorExperiment":
-        """The same with its data in another place."""
+        """The same experiment with its data in another place."""
         return replace(self, data=source)
 
     def found_in(self, folder: Path) -> "PriorExperiment":
-        """The same with its model beside the prior, if that was moved together with it."""
+        """The same experiment, with the model in the folder above the prior's if both were moved together."""
         if not Path(self.tokenizer).exists() and (folder.resolve().parent / "config.json").exists():
             return replace(self, tokenizer=str(folder.resolve().parent))
         return self
 
     def build(self) -> Prior:
-        """The network, untrained, of what is known."""
+        """The untrained network, for the codebook size and the classes that are set."""
         assert self.codebook_size is not None
         classes = len(self.class_names) if self.class_names else None
         ndim = 1 if self.sequences else 2

@@ -1,4 +1,4 @@
-"""A recipe's own settings, those of the paper or of its authors' code, or a schedule for any number of steps."""
+"""Profiles: the settings of a recipe, of the paper, of its authors' code, or a schedule for any number of steps."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -11,29 +11,29 @@ from sqvae.modality import modality_of
 from sqvae.training import ANY_BUDGET, Plan
 
 PLAIN_RATE = 1e-3
-"""Where the learning rate of other quantizers begins that falls in the same way."""
+"""The initial learning rate of the same schedule for quantizers that draw no codes."""
 
 PRINTED_BLOCKS = 6
-"""ResBlocks of the paper's networks for Fashion-MNIST, CIFAR10 and CelebA."""
+"""The number of ResBlocks that the paper states for Fashion-MNIST, CIFAR10 and CelebA."""
 
 SMALL_SIDE = 32
-"""Pictures up to this side (Fashion-MNIST, CIFAR10) have fewer ResBlocks in the authors' code; CelebA has as many."""
+"""Images up to this side (Fashion-MNIST, CIFAR10) have fewer ResBlocks in the authors' code; CelebA has as many."""
 
 SMALL_BLOCKS = 2
-"""So many."""
+"""The number of ResBlocks for such images in the authors' code."""
 
 
 def recipe(experiment: Experiment) -> Experiment:
-    """Each recipe's own settings: the paper's data sets as in the paper, all else by the schedule for any number of
-    steps."""
+    """Each recipe's own settings: those of the paper for its data sets, and the schedule for any number of steps for
+    all other data."""
     other = experiment.training.anneals and not experiment.quantizer.draws_codes
     return any_budget(experiment) if other else experiment
 
 
 def any_budget(experiment: Experiment) -> Experiment:
-    """The schedule for any number of steps, whatever the data.
+    """The schedule for any number of steps, on any data.
 
-    A quantizer that draws no codes has a rate that falls in the same way.
+    For a quantizer that draws no codes, the learning rate decays in the same way.
     """
     quantizer, plan = experiment.quantizer, _without_annealing(experiment.training)
     if not quantizer.draws_codes:
@@ -47,21 +47,21 @@ def any_budget(experiment: Experiment) -> Experiment:
 
 
 def paper(experiment: Experiment) -> Experiment:
-    """The paper as it is printed, with its own schedule."""
+    """The settings that the paper states, with its own schedule."""
     experiment, plan = _with_concentration(experiment, "learned"), experiment.training
     return replace(experiment, training=_without_annealing(plan)) if plan.anneals else experiment
 
 
 def official(experiment: Experiment) -> Experiment:
-    """What the authors' code does and the paper does not print.
+    """The settings of the authors' code, where they differ from what the paper states.
 
     - Gaussian type I has the variance 1 + e^s; types II to IV have e^h + e^s.
-    - Von Mises-Fisher quantizer and decoder have the concentration 1 + e^s.
-    - Networks of 6 ResBlocks for pictures of 28x28 and 32x32 have 2.
+    - The von Mises-Fisher quantizer and decoder have the concentration 1 + e^s.
+    - Networks of 6 ResBlocks have 2 for images of 28x28 and 32x32.
     - Decoders have one ResBlock less than encoders.
 
-    What is set already (`quantizer.variance_offset`, `quantizer.heads`, `network.decoder_blocks`) stays. The objectives
-    of VQ-VAE are the same.
+    Values that are set already (`quantizer.variance_offset`, `quantizer.heads`, `network.decoder_blocks`) are kept. The
+    objectives of VQ-VAE are the same.
     """
     experiment = _with_concentration(experiment, "learned")
     likelihood = experiment.likelihood
@@ -81,24 +81,24 @@ PROFILES: Mapping[str, Callable[[Experiment], Experiment]] = {
     "paper": paper,
     "official": official,
 }
-"""Every profile by name; the first line of its docstring says what it is."""
+"""All profiles by name. The first line of a profile's docstring describes it."""
 
 
 def with_profile(experiment: Experiment, name: str) -> Experiment:
-    """An experiment by a profile. The quantizer must be chosen before: a profile has settings for each."""
+    """An experiment with a profile applied. Choose the quantizer first, because the profile's settings depend on it."""
     check_name(name, PROFILES, "the profile")
     return PROFILES[name](experiment)
 
 
 def _without_annealing(plan: Plan) -> Plan:
-    """A plan with the paper's own values for all that the schedule for any number of steps sets."""
+    """A plan with the paper's values in place of those that the schedule for any number of steps sets."""
     usual = Plan()
     defaults: dict[str, Any] = {name: getattr(usual, name) for name in ANY_BUDGET}
     return replace(plan, **defaults)
 
 
 def _with_concentration(experiment: Experiment, concentration: DecoderConcentration) -> Experiment:
-    """With a vMF decoder's concentration found in this way; other decoders have none."""
+    """The experiment with this way to find the concentration of a vMF decoder. Other decoders have none."""
     if experiment.likelihood_name != "vmf":
         return experiment
     return replace(experiment, likelihood=replace(experiment.likelihood, concentration=concentration))
@@ -124,7 +124,7 @@ def _official_network(experiment: Experiment) -> NetworkSettings:
 
 
 def _is_small(experiment: Experiment) -> bool:
-    """Whether pictures are known to be small: by their size, or by the data set, which may lie in any folder."""
+    """Whether images are known to be small, from data.size or from the data set, which may be in any folder."""
     size = experiment.data.size
     if size is None:
         dataset = DATASETS.get(experiment.data.source) or DATASETS.get(experiment.recipe)

@@ -1,4 +1,4 @@
-"""Settings changed one by one by what a person types, and written to and read from files."""
+"""Change settings by name from text, and read and write them as JSON."""
 
 import contextlib
 import dataclasses
@@ -17,16 +17,20 @@ Settings = TypeVar("Settings")
 def override(settings: Settings, assignments: Iterable[str]) -> Settings:
     """Settings with some values replaced, all at once.
 
-    Another quantizer's name leaves behind what only the first one has, so that a recipe serves for all of them.
+    If the quantizer's name changes, settings that only the former quantizer has are dropped, so that a recipe works
+    with every quantizer.
 
     Arguments:
-        assignments: such as ``quantizer.codebook_size=1024``.
+        settings: the settings to change.
+        assignments: texts such as ``quantizer.codebook_size=1024``.
     """
     changes: dict[str, Any] = {}
     for assignment in assignments:
         key, separator, text = assignment.partition("=")
         if not separator:
-            raise ConfigurationError(f"a setting is key=value, got {assignment!r}: such as {assignment}=VALUE")
+            raise ConfigurationError(
+                f"a setting is written as key=value, for example {assignment}=VALUE; got {assignment!r}"
+            )
         *groups, name = key.strip().split(".")
         place = changes
         for group in groups:
@@ -65,7 +69,7 @@ def _hint(settings: Any, key: str) -> Any:
             raise _unknown(key, name, hints, _places(settings, names[-1]))
         kind, place = hints[name], getattr(place, name)
         if not is_dataclass(kind) and depth + 1 < len(names):
-            raise ConfigurationError(f"{key}: {name} is a single value, and has no {'.'.join(names[depth + 1 :])}")
+            raise ConfigurationError(f"{key}: {name} is a single value and has no {'.'.join(names[depth + 1 :])}")
     if is_dataclass(kind):
         inner = ", ".join(f"{key}.{entry.name}" for entry in fields(kind))
         raise ConfigurationError(f"{key} is a group of settings; set one of {inner}")
@@ -80,7 +84,7 @@ def _places(settings: Any, name: str) -> list[str]:
 
 
 def to_json(settings: Any) -> dict[str, Any]:
-    """Settings as a file holds them."""
+    """Settings as a dictionary that JSON can store."""
     return dataclasses.asdict(settings)
 
 
@@ -114,7 +118,7 @@ def _has(kind: Any, name: str) -> bool:
 
 def _unknown(key: str, name: str, hints: Mapping[str, Any], elsewhere: Iterable[str] = ()) -> ConfigurationError:
     hint = "".join(f" (did you mean {place}?)" for place in elsewhere) or nearest(name, hints)
-    return ConfigurationError(f"there is no setting {key!r}{hint}; there is {', '.join(hints)}")
+    return ConfigurationError(f"there is no setting {key!r}{hint}; choose from {', '.join(hints)}")
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:
@@ -136,18 +140,18 @@ def _describe(hint: Any) -> str:
 
 
 def _from_text(text: str, hint: Any, key: str) -> Any:
-    """A value of the kind that a setting has, from what a person typed."""
-    # None first: a text may be anything.
+    """A setting's value, from the text that a person typed."""
+    # None comes first, because any text is a valid str.
     for kind in sorted(_alternatives(hint), key=lambda kind: kind is not type(None)):
         try:
             return _parse(text, kind)
         except ValueError:
             continue
-    raise ConfigurationError(f"{key} is {' or '.join(map(_describe, _alternatives(hint)))}; got {text!r}")
+    raise ConfigurationError(f"{key} must be {' or '.join(map(_describe, _alternatives(hint)))}; got {text!r}")
 
 
 def _parse(text: str, kind: Any) -> Any:
-    """The value, or ValueError where the text is none of this kind."""
+    """The value, or ValueError if the text is not of this kind."""
     if kind is type(None):
         return _among(text.lower(), {"none": None, "null": None})
     if kind is bool:
@@ -180,7 +184,7 @@ def _among(text: str, values: Mapping[str, Any]) -> Any:
 
 
 def _from_plain(value: Any, hint: Any, key: str) -> Any:
-    """A value of the kind that a setting has, from what JSON makes of it."""
+    """A setting's value, from a value read from JSON."""
     for kind in _alternatives(hint):
         if get_origin(kind) is tuple and isinstance(value, list | tuple):
             length = None if Ellipsis in get_args(kind) else len(get_args(kind))
@@ -189,8 +193,8 @@ def _from_plain(value: Any, hint: Any, key: str) -> Any:
         if get_origin(kind) is Literal and value in get_args(kind):
             return value
         if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
-            with contextlib.suppress(OverflowError):  # a whole number of hundreds of digits
+            with contextlib.suppress(OverflowError):  # an integer with hundreds of digits
                 return float(value)
         if isinstance(kind, type) and get_origin(kind) is None and type(value) is kind:
             return value
-    raise ConfigurationError(f"{key} is {' or '.join(map(_describe, _alternatives(hint)))}; got {value!r}")
+    raise ConfigurationError(f"{key} must be {' or '.join(map(_describe, _alternatives(hint)))}; got {value!r}")

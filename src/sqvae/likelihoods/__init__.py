@@ -1,4 +1,4 @@
-"""Likelihoods: one contract, and one dictionary that lists them all."""
+"""Likelihoods: one interface, and one dictionary that lists them all."""
 
 from collections.abc import Callable, Mapping
 
@@ -16,7 +16,7 @@ LIKELIHOODS: Mapping[str, Callable[..., Likelihood]] = {
     "categorical": CategoricalLikelihood,
     "vmf": VonMisesFisherLikelihood,
 }
-"""Every likelihood by name."""
+"""All likelihoods by name."""
 
 __all__ = [
     "LIKELIHOODS",

@@ -1,4 +1,4 @@
-"""Averages over training batches, which take the place of a batch's own value when a model is judged."""
+"""Averages over training batches, which are used in ``eval()`` in place of a batch's own value."""
 
 import torch
 from torch import Tensor
@@ -6,13 +6,14 @@ from torch import Tensor
 
 @torch.no_grad()
 def average_in(mean: Tensor, batches: Tensor, value: Tensor, decay: float) -> None:  # (), (), ()
-    """Count one batch more into an average, in place: a plain mean over the first ones, an exponential one later.
+    """Update an average with a batch's value, in place. It is a plain mean over the first batches, and exponential
+    later.
 
     Arguments:
         mean: the average so far.
-        batches: how many it is of.
-        value: the new batch's.
-        decay: of the exponential average.
+        batches: the number of batches so far.
+        value: the value of the new batch.
+        decay: the decay of the exponential average.
     """
     batches += 1
     weight = (1 / batches).clamp_min(1 - decay)

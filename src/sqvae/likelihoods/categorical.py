@@ -1,4 +1,4 @@
-"""Likelihoods of labels: one category out of C at each place."""
+"""Likelihoods of labels: one of C classes at each position."""
 
 import math
 from abc import ABC
@@ -25,21 +25,21 @@ from sqvae.likelihoods.contract import Fit, Likelihood, check_output_shape
 DecoderConcentration = Literal["learned", "closed_form"]
 
 LEAST, MOST = 1.0, 1e9
-"""Of a concentration in closed form. A decoder that points away from the data would have 0, and learn nothing more; one
-that makes no mistake would have no end of it."""
+"""The limits of a concentration in closed form. Without the lower one, a decoder that points away from the data
+would have 0 and learn nothing more; without the upper one, a decoder without errors would have infinity."""
 
 SHORTEST = 1e-12
-"""What a vector's length is taken for where it is shorter, so that no direction is nothing over nothing."""
+"""The lower limit of a vector's length, so that no division is 0 / 0."""
 
 
 class LabelLikelihood(Likelihood, ABC):
     """Data of integer labels, (batch, ...).
 
     Arguments:
-        inputs: (C, F'), what the encoder sees of each category.
-        ignore: the label of places of which nothing is known: the encoder sees zeros there, and no loss is counted. It
-            may be any number, of a category or not.
-        num_classes: the number of categories, C.
+        inputs: (C, F'), the encoder's input for each class.
+        ignore: the label of positions whose class is unknown: the encoder sees zeros there, and they do not count in
+            the loss. It may be any number, whether it is a class or not.
+        num_classes: the number of classes, C.
     """
 
     inputs: Tensor
@@ -49,13 +49,14 @@ class LabelLikelihood(Likelihood, ABC):
         if not isinstance(inputs, Tensor) or inputs.ndim != 2 or len(inputs) != num_classes:
             given = tuple(inputs.shape) if isinstance(inputs, Tensor) else type(inputs).__name__
             raise ValueError(
-                f"inputs must be a row of numbers for each class, ({num_classes}, dimensions), got {given}"
+                f"inputs must have a row of numbers for each class, ({num_classes}, dimensions), got {given}"
             )
         if ignore is not None:
             check_size(ignore, "ignore", least=-1)
         self.num_classes = num_classes
         self.ignore = ignore
-        # One row more, of zeros, for places that are ignored. Not stored: it follows from the configuration.
+        # An additional row of zeros is for ignored positions. It is not stored, because it follows from the
+        # configuration.
         self.register_buffer("inputs", pad(inputs.float(), (0, 0, 0, 1)), persistent=False)
 
     def check(self, x: Tensor) -> None:
@@ -63,7 +64,7 @@ class LabelLikelihood(Likelihood, ABC):
             return
         known = x if self.ignore is None or not isinstance(x, Tensor) else x.where(x != self.ignore, 0)
         check_indices(
-            known, self.num_classes, "labels", "; take a larger num_classes, or map these labels to classes first"
+            known, self.num_classes, "labels", "; use a larger num_classes, or map these labels to classes first"
         )
 
     def embed(self, x: Tensor) -> Tensor:
@@ -76,7 +77,7 @@ class LabelLikelihood(Likelihood, ABC):
         return x[0].numel() if self.ignore is None else self.known(x).sum() / len(x)
 
     def known(self, x: Tensor) -> Tensor:  # -> (batch, ...), bool
-        """Which places are not ignored."""
+        """Whether each position is not ignored."""
         return torch.ones_like(x, dtype=torch.bool) if self.ignore is None else x != self.ignore
 
 
@@ -85,13 +86,13 @@ class CategoricalLikelihood(LabelLikelihood):
 
     .. math:: P_\theta(x_d = c \mid Z_q) = \mathrm{softmax}_c(f_{\theta, d}(Z_q))
 
-    The encoder sees one-hot pictures, (batch, C, ...), and the decoder gives the same shape, unbounded. With the
-    Gaussian quantizer this is the paper's naive categorical (NC) model.
+    The encoder's input is one-hot, (batch, C, ...), and the decoder's output has the same shape and is unbounded. With
+    the Gaussian quantizer this is the paper's naive categorical (NC) model.
 
     Arguments:
-        num_classes: the number of categories, C.
-        inputs: (C, F'), what the encoder sees of each category instead.
-        ignore: the label of places of which nothing is known.
+        num_classes: the number of classes, C.
+        inputs: (C, F'), the encoder's input for each class, in place of one-hot vectors.
+        ignore: the label of positions whose class is unknown.
     """
 
     def __init__(self, num_classes: int, *, inputs: Tensor | None = None, ignore: int | None = None) -> None:
@@ -101,7 +102,7 @@ class CategoricalLikelihood(LabelLikelihood):
     def _fit(self, output: Tensor, x: Tensor) -> Fit:
         check_output_shape(output, (x.shape[0], self.num_classes, *x.shape[1:]), "(batch, classes, ...)")
         nowhere = -100 if self.ignore is None else self.ignore
-        # As rows: with channels last in memory, as convolutions leave them, that is a view, and several times faster.
+        # Rows are a view if channels are last in memory, as convolutions leave them, and several times faster.
         rows = output.movedim(1, -1).flatten(0, -2)
         loss = cross_entropy(rows, x.long().flatten(), ignore_index=nowhere, reduction="sum") / len(x)
         return Fit(loss, -loss)
@@ -117,28 +118,29 @@ class CategoricalLikelihood(LabelLikelihood):
 
 
 class VonMisesFisherLikelihood(LabelLikelihood):
-    r"""Categories as directions, and one concentration of the data around the decoder's direction.
+    r"""Classes as unit vectors, and one concentration of the data around the decoder's direction.
 
     .. math:: -\log p_\theta(V \mid Z_q) = -\kappa \sum_{d=1}^D v_d^\top \tilde f_{\theta, d}(Z_q)
               - D \log C_F(\kappa), \qquad v_d = w_{x_d}
 
-    The encoder sees the labels' directions, (batch, F, ...), and the decoder gives the same shape, unbounded and of any
-    length: it is normalised here. The log-likelihood is a density on the sphere, not a probability of the label, so it
-    is not to be set beside a softmax's.
+    The encoder's input is the labels' directions, (batch, F, ...), and the decoder's output has the same shape; its
+    vectors may have any length, because they are normalised here. The log-likelihood is a density on the sphere, not a
+    probability of the label, so it cannot be compared with that of a softmax.
 
     Arguments:
-        directions: (C, F), the unit vectors :math:`w_c` that stand for the categories, as from
-            :func:`one_hot_directions` or :func:`half_circle_directions`.
-        concentration: where :math:`\kappa` comes from. ``"learned"`` trains it with the rest, as the paper does.
-            ``"closed_form"`` takes its maximum-likelihood value for the minibatch, which solves
-            :math:`A_F(\kappa) = \frac 1D \sum_d v_d^\top \tilde f_{\theta, d}(Z_q)`, and is at least 1, so that a
-            decoder that knows nothing yet still learns. In ``eval()`` it takes the average over recent training
-            batches, as :class:`~sqvae.likelihoods.GaussianLikelihood` does with its variance.
+        directions: (C, F), the unit vectors :math:`w_c` of the classes, for example from :func:`one_hot_directions` or
+            :func:`half_circle_directions`.
+        concentration: where :math:`\kappa` comes from. ``"learned"`` trains it with the other parameters, as the paper
+            does. ``"closed_form"`` takes its maximum-likelihood value for the minibatch, which solves
+            :math:`A_F(\kappa) = \frac 1D \sum_d v_d^\top \tilde f_{\theta, d}(Z_q)`, and is at least 1, so that an
+            untrained decoder can learn. In ``eval()`` it takes the average over recent training batches, as
+            :class:`~sqvae.likelihoods.GaussianLikelihood` does with its variance.
         initial_concentration: :math:`e^s` before training, of :math:`\kappa = c + e^s`.
-        concentration_offset: c, at least 0: 0 in the paper, 1 in its authors' own code. Of a learned one alone.
-        inputs: (C, F'), what the encoder sees of each category instead of its direction.
-        ignore: the label of places of which nothing is known.
-        decay: of the average that ``"closed_form"`` keeps.
+        concentration_offset: the offset c, at least 0: 0 in the paper, 1 in its authors' code. It is for a learned
+            concentration only.
+        inputs: (C, F'), the encoder's input for each class, in place of its direction.
+        ignore: the label of positions whose class is unknown.
+        decay: the decay of the average that ``"closed_form"`` keeps.
     """
 
     directions: Tensor
@@ -158,8 +160,8 @@ class VonMisesFisherLikelihood(LabelLikelihood):
     ) -> None:
         if not isinstance(directions, Tensor):
             raise TypeError(
-                f"directions must be a tensor (classes, dimensions), got {directions!r}; "
-                "one_hot_directions or half_circle_directions make one"
+                f"directions must be a tensor (classes, dimensions), got {directions!r}; one_hot_directions and "
+                "half_circle_directions return one"
             )
         if directions.ndim != 2 or directions.shape[1] < 2 or len(directions) < 2:
             raise ValueError(f"directions must be (classes, dimensions >= 2), got shape {tuple(directions.shape)}")
@@ -172,8 +174,8 @@ class VonMisesFisherLikelihood(LabelLikelihood):
         check_share(decay, "decay")
         if concentration == "closed_form" and concentration_offset:
             raise ValueError(
-                f"concentration_offset belongs to a learned concentration; got {concentration_offset} with the "
-                f"closed form, which needs none"
+                f"concentration_offset is for a learned concentration only; got {concentration_offset} with "
+                "concentration='closed_form'"
             )
         super().__init__(directions if inputs is None else inputs, ignore, len(directions))
         self.concentration: DecoderConcentration = concentration
@@ -193,8 +195,8 @@ class VonMisesFisherLikelihood(LabelLikelihood):
         check_output_shape(output, (x.shape[0], space, *x.shape[1:]), "(batch, directions' dimension, ...)")
         known = self.known(x)
         labels = x.long().where(known, 0)
-        # 1 - v.f rather than v.f, and the scalars in float64: kappa v.f and log C are both as large as kappa, and
-        # float32 has no digits left for their sum.
+        # This uses 1 - v.f rather than v.f, and float64 for the scalars: kappa v.f and log C are both as large as
+        # kappa, and float32 is not precise enough for their sum.
         shortfalls = self._shortfalls(output, labels)
         if self.ignore is not None:
             shortfalls = shortfalls.where(known, 0)
@@ -210,7 +212,7 @@ class VonMisesFisherLikelihood(LabelLikelihood):
         if self.concentration == "learned" or not self.training:
             return usual
         with torch.no_grad():
-            # Its own derivative is not needed: where the likelihood is at its highest, it does not change with it.
+            # Its gradient is not needed: the derivative of the likelihood is 0 at its maximum.
             short, known = (mean_over_processes(value.to(dtype)) for value in (shortfall, places))
             found = von_mises_fisher.likeliest_concentration(short / known, self.directions.shape[1])
             found = torch.where(known > 0, found.clamp(LEAST, MOST), usual)
@@ -218,7 +220,7 @@ class VonMisesFisherLikelihood(LabelLikelihood):
         return found
 
     def _shortfalls(self, output: Tensor, labels: Tensor) -> Tensor:  # (batch, F, ...), (batch, ...) -> (batch, ...)
-        """1 - v.f at each place."""
+        """1 - v.f at each position."""
         if self._one_hot:
             shortfalls: Tensor = AxisShortfall.apply(output, labels)  # type: ignore[no-untyped-call]
             return shortfalls
@@ -238,14 +240,14 @@ class VonMisesFisherLikelihood(LabelLikelihood):
 
 
 class AxisShortfall(torch.autograd.Function):
-    r"""How far vectors are from the direction of an axis: one minus the cosine, with all its digits.
+    r"""The distance of vectors from the direction of an axis: one minus the cosine, in full precision.
 
     .. math:: 1 - \frac{o_c}{n} = \frac{r}{n (n + o_c)}, \qquad r = \sum_{j \ne c} o_j^2, \quad n^2 = r + o_c^2
     .. math:: \frac{\partial}{\partial o_j} = \frac{o_c o_j}{n^3} \quad (j \ne c), \qquad
               \frac{\partial}{\partial o_c} = -\frac{r}{n^3}
 
-    By hand, because the vectors of all pixels are many numbers, and automatically each would be read and written a
-    dozen times.
+    The gradient is written by hand, because the vectors of all pixels are many numbers, and automatic differentiation
+    would read and write each of them a dozen times.
     """
 
     @staticmethod
@@ -266,11 +268,11 @@ class AxisShortfall(torch.autograd.Function):
 
 
 def one_hot_directions(num_classes: int) -> Tensor:  # -> (C, C)
-    """Unordered categories: each at right angles to all others."""
+    """The directions of unordered classes: each is orthogonal to all others."""
     return torch.eye(num_classes)
 
 
 def half_circle_directions(num_classes: int) -> Tensor:  # -> (C, 2)
-    r"""Ordered categories, such as grey levels: :math:`w_l = (\cos(\pi l / L), \sin(\pi l / L))`."""
+    r"""The directions of ordered classes, such as grey levels: :math:`w_l = (\cos(\pi l / L), \sin(\pi l / L))`."""
     angles = math.pi * torch.arange(num_classes) / num_classes
     return torch.stack((angles.cos(), angles.sin()), -1)

@@ -1,4 +1,4 @@
-"""The contract that every likelihood keeps."""
+"""The interface that all likelihoods share."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Fit:
-    """How well a decoder's output explains the data. Scalars are sums over a sample, averaged over the batch."""
+    """How well a decoder's output explains the data. Scalars are summed over a sample and averaged over the batch."""
 
     loss: Tensor
-    """(): the likelihood's part of the training objective; constants may be missing."""
+    """(): the likelihood's part of the training objective, possibly without constants."""
     log_likelihood: Tensor
     """(): the full log-density or log-probability, in nats."""
     variance: Tensor | None = None
-    """(): of a Gaussian decoder."""
+    """(): the variance of a Gaussian decoder."""
     concentration: Tensor | None = None
-    """(): of a von Mises-Fisher decoder."""
+    """(): the concentration of a von Mises-Fisher decoder."""
 
 
 class Likelihood(nn.Module, ABC):
-    """What the decoder's output says of the data, :math:`p_theta(x | Z_q)`."""
+    """The distribution of the data given the decoder's output, :math:`p_theta(x | Z_q)`."""
 
     def forward(self, output: Tensor, x: Tensor) -> Fit:
         """The fit of a decoder's output to a batch of data."""
@@ -33,7 +33,7 @@ class Likelihood(nn.Module, ABC):
 
     @abstractmethod
     def _fit(self, output: Tensor, x: Tensor) -> Fit:
-        """The same, once the data is checked and the output in full precision."""
+        """The fit, after the data is checked and the output is in full precision."""
 
     @abstractmethod
     def predict(self, output: Tensor) -> Tensor:
@@ -41,31 +41,35 @@ class Likelihood(nn.Module, ABC):
 
     @abstractmethod
     def embed(self, x: Tensor) -> Tensor:
-        """Data as the encoder sees it: real numbers, channels first."""
+        """The data as the encoder's input: real numbers, channels first."""
 
     def channels(self, data: int) -> tuple[int, int]:
-        """How many the encoder sees, and the decoder gives, for data with so many."""
+        """The number of channels of the encoder's input and of the decoder's output.
+
+        Arguments:
+            data: the number of channels of the data.
+        """
         return data, data
 
     def dimensions(self, x: Tensor) -> float | Tensor:
-        """D: how many numbers, or labels, are known of a sample of the batch; on average."""
+        """The number of values or labels in a sample that are known, D, averaged over the batch."""
         return x[0].numel()
 
     def loss_of_set(self, mean_loss: float, mean_squared_error: float, dimensions: float) -> float:
-        """The loss of a whole set of data, from what was found batch by batch in ``eval()``.
+        """The loss of a whole data set, from averages over batches in ``eval()``.
 
         Arguments:
-            mean_loss: of the set's samples.
-            mean_squared_error: of the set's values.
-            dimensions: of a sample.
+            mean_loss: the mean loss of the set's samples.
+            mean_squared_error: the mean squared error of the set's values.
+            dimensions: the number of values in a sample.
         """
         return mean_loss
 
     def check(self, x: Tensor) -> None:
-        """Raise if data is not of the kind that this likelihood describes."""
+        """Raise if the data is not of the kind that this likelihood describes."""
 
 
 def check_output_shape(output: Tensor, expected: tuple[int, ...], meaning: str) -> None:
-    """Raise if a decoder's output does not fit the data."""
+    """Raise if the shape of a decoder's output does not fit the data."""
     if output.shape != expected:
         raise ValueError(f"the decoder's output must be {meaning} = {expected}, got {tuple(output.shape)}")

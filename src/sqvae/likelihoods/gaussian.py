@@ -15,20 +15,20 @@ DecoderVariance = Literal["closed_form", "learned", "fixed"]
 
 
 class GaussianLikelihood(Likelihood):
-    r"""A decoder that gives the mean, and one variance for all of it.
+    r"""The decoder's output is the mean, and all values share one variance.
 
     .. math:: -\log p_\theta(x \mid Z_q) = \frac{1}{2 \sigma^2} \lVert x - f_\theta(Z_q) \rVert_2^2
               + \frac D2 \log 2 \pi \sigma^2
 
     Arguments:
         variance: where :math:`\sigma^2` comes from. ``"closed_form"`` takes its maximum-likelihood value for the
-            minibatch, the mean squared error, which leaves :math:`\frac D2 \log \mathrm{MSE}` to train. The minibatch
-            is that of all processes that share it: a logarithm of a mean is not the mean of logarithms. In ``eval()``
-            it takes the average over recent training batches instead: a density may not depend on the data that it
-            is asked about.
-            ``"learned"`` trains :math:`\log \sigma^2` with the rest; ``"fixed"`` keeps it as it is.
+            minibatch, the mean squared error, which leaves :math:`\frac D2 \log \mathrm{MSE}` to train. In distributed
+            training the minibatch is that of all processes, because the logarithm of a mean is not the mean of
+            logarithms. In ``eval()`` it takes the average over recent training batches instead, because a density may
+            not depend on the data that it is evaluated on. ``"learned"`` trains :math:`\log \sigma^2` with the other
+            parameters; ``"fixed"`` keeps its initial value.
         initial_variance: :math:`\sigma^2` before training.
-        decay: of the average that ``"closed_form"`` keeps.
+        decay: the decay of the average that ``"closed_form"`` keeps.
     """
 
     log_variance: Tensor
@@ -68,7 +68,8 @@ class GaussianLikelihood(Likelihood):
         return Fit(loss, log_likelihood, variance=log_variance.detach().exp())
 
     def loss_of_set(self, mean_loss: float, mean_squared_error: float, dimensions: float) -> float:
-        r"""With a closed-form variance, that of the set taken as one batch: :math:`\frac D2 \log \mathrm{MSE}`."""
+        r"""The loss of a set. With a closed-form variance, it is the loss of the set as one batch: :math:`\frac D2
+        \log \mathrm{MSE}`."""
         if self.variance != "closed_form":
             return mean_loss
         return dimensions / 2 * math.log(max(mean_squared_error, torch.finfo(torch.float32).tiny))
@@ -83,7 +84,7 @@ class GaussianLikelihood(Likelihood):
     def check(self, x: Tensor) -> None:
         check_tensor(x, "x")
         if not x.is_floating_point():
-            raise ValueError(f"a Gaussian likelihood needs real-valued data, got {x.dtype}; scale it to floats first")
+            raise ValueError(f"a Gaussian likelihood needs real-valued data, got {x.dtype}; convert it to floats first")
         check_finite(x, "x")
 
     def extra_repr(self) -> str:

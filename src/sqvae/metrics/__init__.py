@@ -15,11 +15,13 @@ from sqvae.metrics.frechet import (
 from sqvae.metrics.inception import Inception
 from sqvae.metrics.inception_weights import INCEPTION, InceptionWeightsError, find_inception
 from sqvae.metrics.items import Item, read_items
+from sqvae.metrics.measures import MEASURES, Measure
 from sqvae.metrics.reconstruction import ReconstructionTotals
 
 __all__ = [
     "FEATURES",
     "INCEPTION",
+    "MEASURES",
     "AbxResult",
     "Comparison",
     "Confusion",
@@ -30,6 +32,7 @@ __all__ = [
     "InceptionWeightsError",
     "Item",
     "Levels",
+    "Measure",
     "RandomConvolutions",
     "ReconstructionTotals",
     "SquaredErrors",

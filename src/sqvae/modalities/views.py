@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
+from sqvae.metrics.measures import MEASURES
 from sqvae.priors import CodeBatch, CodeLikelihood
 from sqvae.training import RunFolder, read_records
 
@@ -102,7 +103,9 @@ def error_in_words(measures: Mapping[str, float]) -> str:
     if "mse_db" in measures:
         return f"mean squared error {measures['mse_db']:.1f} dB²"
     error = measures["mse"]
-    return f"MSE x 1000 = {1000 * error:.3f}" + (f", PSNR {-10 * math.log10(error):.1f} dB" if error else ": exact")
+    return f"{MEASURES['mse'].label} = {MEASURES['mse'].text(error)}" + (
+        f", PSNR {-10 * math.log10(error):.1f} dB" if error else ": exact"
+    )
 
 
 @torch.inference_mode()

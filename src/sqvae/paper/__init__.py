@@ -1,4 +1,4 @@
-"""The paper's tables and figures, and our own studies, by name."""
+"""The paper's tables and figures, and further studies, by name."""
 
 from sqvae.paper.artefact import Artefact, Results, chosen, plan, report, words
 from sqvae.paper.catalogue import ARTEFACTS

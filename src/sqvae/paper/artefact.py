@@ -1,4 +1,4 @@
-"""What every table and figure of the paper has: runs to be carried out, and a report of what came of them."""
+"""The parts of every table and figure of the paper: the runs that it needs, and a report on their results."""
 
 import math
 import re
@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from sqvae.config import ConfigurationError, DataSettings, Experiment, nearest
 from sqvae.data import DATASETS
+from sqvae.metrics.measures import MEASURES
 from sqvae.modality import modality_of
 from sqvae.paper.methods import METHODS, vector_dimension
 from sqvae.paper.scales import Scale
@@ -18,62 +19,64 @@ from sqvae.recipes.categories import camvid
 from sqvae.reports import Claim, Picture, Report, Table
 from sqvae.sweeps import STAGE, Planned, Record, Sequel
 
+MSE = MEASURES["mse"]
+
 UNDECIDED = 0.65
-"""Of the entropy of blind choice: a quantization that ends with more has not annealed."""
+"""A quantization has not annealed if its final entropy is above this share of the entropy of a uniform choice."""
 
 SMOKE_SIZE = 32
-"""Of their pictures, at most."""
+"""The largest size of images in smoke runs."""
 
 STAND_INS: Mapping[str, Callable[[], Experiment]] = {"camvid": camvid}
-"""Recipes of sets that stand in for the paper's, and are to be read as they say."""
+"""Recipes of data sets that can replace the paper's. Their own data settings apply."""
 
 ITSELF = ("data", "method")
-"""Kinds of tags that a person names by the tag alone; of others they say the kind as well, as in k=128."""
+"""The kinds of tags that are named by their value alone; other kinds are named as well, as in k=128."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """Finished runs of a table or a figure."""
+    """The finished runs of a table or a figure."""
 
     scale: Scale
     source: str | None
-    """Other pictures than those that it is about, if so."""
+    """The data, if it is not that of the paper."""
     records: Sequence[Record]
     missing: int
-    """How many runs are not finished, of the rows and the seeds that are there."""
+    """The number of unfinished runs, of the rows and seeds that have finished ones."""
     folder: Path
-    """Where the records are, with their pictures."""
+    """The folder of the records and their images."""
     sequels: Sequence[Record] = ()
-    """What was done with the models of some of them."""
+    """The records of the second stages of these runs."""
 
     @property
     def second_stage(self) -> "Results":
-        """The sequels by themselves."""
+        """The results of the second stages only."""
         return replace(self, records=self.sequels, sequels=())
 
     @property
     def data(self) -> str:
-        """The names of the sets that they are about."""
+        """The names of the data sets."""
         if self.scale.name == "smoke" and self.source is None:
-            return "made-up data"
+            return "synthetic data"
         return ", ".join(dict.fromkeys(record.tags["data"] for record in self.records))
 
     def where(self, **tags: str) -> list[Record]:
-        """Those with these tags."""
+        """The records with these tags."""
         return [record for record in self.records if all(record.tags.get(kind) == tag for kind, tag in tags.items())]
 
     def values(self, measure: str, **tags: str) -> list[float]:
-        """A measure on the test set of all runs with these tags: one for each seed."""
+        """The values of a measure on the test set, for all runs with these tags: one for each seed."""
         return [record.measures[measure] for record in self.where(**tags) if measure in record.measures]
 
 
 @dataclass(frozen=True)
 class Content:
-    """What is to be said of the results of a table or a figure."""
+    """The content of the report on a table or a figure."""
 
     tables: Sequence[Table] = ()
     drawings: Mapping[str, tuple[Figure, str]] | None = None
-    """By what is added to the report's name: a drawing and its caption."""
+    """Figures and their captions, by the suffix of the report's name."""
     claims: Sequence[Claim] = ()
     notes: Sequence[str] = ()
 
@@ -84,35 +87,39 @@ class Artefact:
 
     heading: str
     title: str
-    """In one line, for those who choose."""
+    """A description in one line."""
     data: tuple[str, ...]
-    """The names of the sets that it is about."""
+    """The names of its data sets."""
     plan: Callable[[Scale, str], list[tuple[Experiment, Mapping[str, str]]]]
-    """For one of the sets: the experiments without their seeds, and the tags of each."""
+    """A function that returns the experiments for a data set, without seeds, and the tags of each."""
     content: Callable[[Results], Content]
     extra: tuple[str, ...] = ()
-    """Methods that are carried out only where they are asked for by name."""
+    """Methods that are run only if they are named."""
     short_epochs: int | None = None
-    """Of a short run, if not as many as usual."""
+    """The number of epochs of a short run, if it is not the usual one."""
     sequel: Callable[[Scale], Sequel] | None = None
-    """What is done with each model, if anything."""
+    """A function that returns the second stage for each model, if there is one."""
     of_sequels: bool = False
-    """Whether it has nothing to say before there are some."""
+    """Whether the report needs the results of second stages."""
     own_schedule: bool = False
-    """Whether it says itself how long and how fast to train, whatever the scale; a smoke run is small all the same."""
+    """Whether it sets the duration and the learning rate itself, at every scale except smoke."""
     fitted: Callable[[Experiment, int], Experiment] | None = None
-    """What becomes of an experiment on pictures of so many pixels a side, where others take the place of its own."""
+    """A function that adapts an experiment to images of another size, given the side in pixels."""
 
 
 def plan(artefact: Artefact, scale: Scale, seeds: Sequence[int], data: str | None = None) -> list[Planned]:
     """All runs that a table or a figure needs.
 
     Arguments:
-        data: the name of a set or a path, in place of the set that it is about.
+        artefact: the table or figure.
+        scale: the size of the experiments.
+        seeds: the seeds.
+        data: the name of a data set or a path, in place of the paper's data.
     """
     if data is not None and len(artefact.data) > 1:
         raise ConfigurationError(
-            f"it is about {', '.join(artefact.data)}: `data=` is to name a folder that has a folder for each of them"
+            f"this artefact uses {', '.join(artefact.data)}: `data=` must name a folder that contains a folder for "
+            "each of them"
         )
     planned = []
     for name in artefact.data:
@@ -135,7 +142,7 @@ def plan(artefact: Artefact, scale: Scale, seeds: Sequence[int], data: str | Non
 
 
 def slug(name: str) -> str:
-    """A name that may stand in a file's name, an address and a tag."""
+    """A name that is valid in file names, URLs and tags."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "data"
 
 
@@ -148,7 +155,7 @@ def _with_data(experiment: Experiment, name: str, scale: Scale, data: str | None
     if kind == "speech":
         return replace(experiment, data=settings)
     shape = DATASETS[name].preprocessing
-    if source not in DATASETS or data is None:  # other pictures are brought to the size of those that they stand for
+    if source not in DATASETS or data is None:  # other images are resized to the size of those that they replace
         large = isinstance(shape.size, int) and shape.size > SMOKE_SIZE
         size = SMOKE_SIZE if scale.name == "smoke" and large else shape.size
         settings = replace(settings, size=size, channels=shape.channels if kind == "pictures" else None)
@@ -156,7 +163,8 @@ def _with_data(experiment: Experiment, name: str, scale: Scale, data: str | None
 
 
 def _with_vector_latent(experiment: Experiment) -> Experiment:
-    """A VAE gets one latent vector, which takes as many bits as the codes would; other models stay as they are."""
+    """The experiment with one latent vector for a VAE, of as many bits as the codes would have; other models are
+    unchanged."""
     quantizer, network = experiment.quantizer, experiment.network
     if quantizer.is_discrete:
         return experiment
@@ -167,24 +175,25 @@ def _with_vector_latent(experiment: Experiment) -> Experiment:
 
 
 def _size(experiment: Experiment) -> tuple[int, int]:
-    """Height and width of its pictures."""
+    """The height and width of the images."""
     size = experiment.data.size or DATASETS[experiment.data.source].preprocessing.size
     return (size, size) if isinstance(size, int) else size or (0, 0)
 
 
 def chosen(planned: Sequence[Planned], only: Sequence[str], extra: Sequence[str] = ()) -> list[Planned]:
-    """The runs that have the tags which a person names.
+    """The runs that have the given tags.
 
     Arguments:
-        only: such as ``sq-vae-1``, ``mnist`` or ``k=128``. Of two of a kind one must be there; of each kind one must.
-        extra: methods that count only where they are named.
+        planned: all runs.
+        only: tags such as ``sq-vae-1``, ``mnist`` or ``k=128``. A run is chosen if it has one of the tags of each kind.
+        extra: methods that are chosen only if they are named.
     """
     known = words(planned)
     wanted: dict[str, set[str]] = {}
     for word in only:
         if word not in known:
             raise ConfigurationError(
-                f"`only={word}`: there is no such row{nearest(word, known)}; there is {', '.join(known)}"
+                f"`only={word}`: there is no such row{nearest(word, known)}; choose from {', '.join(known)}"
             )
         wanted.setdefault(known[word], set()).add(word.rpartition("=")[2])
     if "method" not in wanted:
@@ -193,12 +202,12 @@ def chosen(planned: Sequence[Planned], only: Sequence[str], extra: Sequence[str]
 
 
 def words(planned: Sequence[Planned]) -> dict[str, str]:
-    """What `--only` may name, and the kind of tag that each is."""
+    """The words that `--only` takes, and the kind of tag of each."""
     return {tag if kind in ITSELF else f"{kind}={tag}": kind for one in planned for kind, tag in one.tags.items()}
 
 
 def resized(experiment: Experiment, codebook_size: int, dim: int) -> Experiment:
-    """An experiment with K codes of d_b dimensions, and networks whose widths double towards them."""
+    """An experiment with K codes of d_b dimensions, and networks whose widths double towards the codes."""
     network = experiment.network
     halvings = len(network.widths or ())
     widths = tuple(max(1, dim >> (halvings - 1 - depth)) for depth in range(halvings)) or None
@@ -210,15 +219,21 @@ def resized(experiment: Experiment, codebook_size: int, dim: int) -> Experiment:
 
 
 def report(name: str, artefact: Artefact, results: Results) -> Report:
-    """All that is to be said of a table or a figure.
+    """The report on a table or a figure.
 
     Arguments:
-        name: by which it is asked for.
+        name: the name of the table or figure.
+        artefact: the table or figure.
+        results: its finished runs.
     """
     content = artefact.content(results)
     stem = f"{name}-{results.scale.name}" + ("" if results.source is None else f"-{slug(results.data)}")
     smoke = results.scale.name == "smoke"
-    notes = ["A smoke run: its numbers mean nothing."] if smoke else [*content.notes, *_differences(artefact, results)]
+    notes = (
+        ["This is a smoke run: its numbers have no meaning."]
+        if smoke
+        else [*content.notes, *_differences(artefact, results)]
+    )
     return Report(
         name=stem,
         title=f"{artefact.heading}: {results.data}, {results.scale.name}",
@@ -241,11 +256,11 @@ def _setting(results: Results) -> str:
         }
     )
     threads = sorted({record.machine["threads"] for record in records})
-    missing = f"; {results.missing} more not finished" if results.missing else ""
+    missing = f"; {results.missing} more are not finished" if results.missing else ""
     priors = f", priors of {len(results.sequels)} of them" if results.sequels else ""
     return (
-        f"{len(records)} runs{priors}{missing}. {hours:.1f} hours of training in all on {', '.join(machines)}, "
-        f"{' or '.join(threads)} thread(s) a run."
+        f"{len(records)} runs{priors}{missing}. {hours:.1f} hours of training in total on {', '.join(machines)}, "
+        f"{' or '.join(threads)} thread(s) per run."
     )
 
 
@@ -258,7 +273,7 @@ def _command(name: str, results: Results) -> str:
 
 
 def _what_was_run(results: Results) -> Table:
-    """On which data, for how long, how fast, with which seeds."""
+    """A table of the data, the duration, the learning rate and the seeds of all runs."""
     groups: dict[tuple[str, ...], list[Record]] = {}
     for record in results.records:
         plan_ = record.experiment["training"]
@@ -292,14 +307,15 @@ def _temperature(record: Record) -> str:
 
 
 def _differences(artefact: Artefact, results: Results) -> list[str]:
-    """Where the results differ from the paper by what was done, and why."""
+    """Sentences on how the runs differ from the paper's, and why."""
     said = []
     if results.scale.name == "short" and not artefact.own_schedule:
         said.append(
-            "Differs from the paper: it trains for 100 epochs (on CelebA 70) at the rate 1e-3 (VQ-VAE 3e-4), halved "
-            "when validation stalls. A short run has a few epochs, over which the rate falls to 0. Where codes are "
-            "drawn it follows the schedule for any number of steps, which every-budget compares with VQ-VAE at several "
-            "rates; other models begin at the rate 1e-3. All models take the same steps."
+            "Difference from the paper: the paper trains for 100 epochs (70 on CelebA) with the learning rate 1e-3 "
+            "(3e-4 for VQ-VAE), halved when validation stalls. A short run has a few epochs, over which the learning "
+            "rate decays to 0. Models that draw codes follow the schedule for any number of steps, which "
+            "every-budget compares with VQ-VAE at several learning rates; other models start at 1e-3. All models "
+            "train for the same number of steps."
         )
     said += _not_annealed(results)
     versions: dict[tuple[str, str], set[str]] = {}
@@ -307,7 +323,7 @@ def _differences(artefact: Artefact, results: Results) -> list[str]:
         data = record.experiment["data"]
         versions.setdefault((data["source"], str(data["size"])), set()).add(record.data_key)
     said += [
-        f"The pictures of {Path(source).name} have changed between these runs: they can't be compared."
+        f"The data of {Path(source).name} has changed between these runs: they cannot be compared."
         for (source, _), keys in versions.items()
         if len(keys) > 1
     ]
@@ -315,7 +331,7 @@ def _differences(artefact: Artefact, results: Results) -> list[str]:
 
 
 def _not_annealed(results: Results) -> list[str]:
-    """Which runs were over before their quantization had annealed, so that one code tells less than a decoder knew."""
+    """Sentences on runs that ended before their quantization had annealed."""
     found: dict[tuple[str, str, int], list[str]] = {}
     for record in results.records:
         entropy = record.training.get("entropy_per_position", [])
@@ -327,14 +343,14 @@ def _not_annealed(results: Results) -> list[str]:
             if record.training.get("mse") and "miou" not in record.measures:
                 mixed, single = record.training["mse"][-1], record.measures["mse"]
                 if single <= mixed:
-                    continue  # random as it is, the likeliest code tells no less
-                errors = f"; error x 1000 with mixtures {1000 * mixed:.2f}, with one code {1000 * single:.2f}"
+                    continue  # the likeliest code is no worse, although the choice is random
+                errors = f"; error x 1000 with mixtures {MSE.scale * mixed:.2f}, with one code {MSE.scale * single:.2f}"
             point = ", ".join(f"{kind} = {record.tags[kind]}" for kind in ("k", "d") if kind in record.tags)
             key = (record.tags["data"], METHODS[record.tags["method"]].label, record.steps)
             found.setdefault(key, []).append(f"{point}: {entropy[-1]:.2f} of {blind:.2f} nats{errors}")
     return [
-        f"{data}, {label}: {steps:,} steps were too few for the quantization to anneal. A position's code was still "
-        f"random at the end of training, where the decoder sees mixtures of codes that no single code equals "
+        f"{data}, {label}: {steps:,} steps were too few for the quantization to anneal. At the end of training the "
+        "codes were still drawn at random, and the decoder saw mixtures of codes rather than single codes "
         f"({'; '.join(points)})."
         for (data, label, steps), points in found.items()
     ]

@@ -1,4 +1,4 @@
-"""Records of finished runs, gathered into the tables and figures that they belong to."""
+"""Collects the records of finished runs into the results of tables and figures."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,18 +9,20 @@ from sqvae.paper.scales import SCALES, Scale
 from sqvae.sweeps import labels_of_records, load_record, load_records
 
 MOST_SEEDS = 10
-"""So many seeds are looked for."""
+"""The number of seeds that are searched for."""
 
 
 def collect(artefact: Artefact, scale: Scale, folder: Path, source: str | None = None) -> Results | None:
-    """The finished runs of a table or a figure; None where there are none.
+    """The finished runs of a table or a figure; None if there are none.
 
     Arguments:
-        folder: of the records.
-        source: other pictures than those that it is about.
+        artefact: the table or figure.
+        scale: the size of the experiments.
+        folder: the folder of the records.
+        source: the data, if it is not that of the paper.
     """
     planned = plan(artefact, scale, range(MOST_SEEDS), source)
-    there = labels_of_records(folder)  # most are not, and to see so is quicker than to look for each
+    there = labels_of_records(folder)  # most records do not exist, and this is faster than looking for each
     found = {one.label: record for one in planned if one.label in there and (record := load_record(folder, one))}
     if not found:
         return None
@@ -37,7 +39,8 @@ def collect(artefact: Artefact, scale: Scale, folder: Path, source: str | None =
 def collect_all(
     artefacts: Mapping[str, Artefact], folder: Path
 ) -> tuple[dict[tuple[str, str, str | None], Results], int]:
-    """All that the records of a folder belong to, by artefact, scale and source; and how many belong to nothing."""
+    """All results in a folder of records, by artefact, scale and source, and the number of records that belong to
+    none."""
     records, damaged = load_records(folder)
     sources = dict.fromkeys(record.experiment["data"]["source"] for record in records)
     found: dict[tuple[str, str, str | None], Results] = {}

@@ -1,4 +1,4 @@
-"""Curves of training, as figures of self-annealing read them."""
+"""Training curves for the figures on self-annealing."""
 
 import statistics
 from collections.abc import Sequence
@@ -7,13 +7,14 @@ from sqvae.sweeps import Record
 
 
 def epochs_of(record: Record) -> list[float]:
-    """Where in training each point of a run's curves lies."""
+    """The epoch of each point of a run's curves."""
     per_epoch = record.steps / max(1, record.experiment["training"]["epochs"])
     return [step / per_epoch for step in record.training["step"]]
 
 
 def ends_of(records: Sequence[Record], name: str) -> tuple[float, float]:
-    """A curve's beginning and end, over all runs: means of a twentieth each, since single batches are noisy."""
+    """The first and last value of a curve, averaged over runs and over a twentieth of the points, because batches
+    are noisy."""
     ends = [_ends(record.training[name]) for record in records]
     return statistics.fmean(first for first, _ in ends), statistics.fmean(last for _, last in ends)
 

@@ -1,10 +1,11 @@
-"""What the encoder is to see of grey levels as categories: 256 channels, or the two of their directions. Ours."""
+"""The encoder's input for grey levels as classes: 256 one-hot channels, or two channels of directions. Not in the
+paper."""
 
 import statistics
 from collections.abc import Mapping
 
 from sqvae.config import Experiment, override
-from sqvae.paper.artefact import Artefact, Content, Results, resized
+from sqvae.paper.artefact import MSE, Artefact, Content, Results, resized
 from sqvae.paper.scales import Scale
 from sqvae.recipes.categories import mnist_levels
 from sqvae.reports import Claim, Table, mean_and_deviation
@@ -13,10 +14,10 @@ METHOD = "vmf-sq-vae"
 
 DEFAULT = "directions"
 CHANNELS = {DEFAULT: 2, "one-hot": 256}
-"""Of the encoder's input, by what it sees."""
+"""The number of channels of each input."""
 
 ALIKE = 1.1
-"""How many times the other's error is still no worse."""
+"""The largest ratio of errors that counts as no worse."""
 
 
 def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]:
@@ -36,21 +37,21 @@ def _content(results: Results) -> Content:
         [
             inputs,
             str(CHANNELS[inputs]),
-            mean_and_deviation([1000 * value for value in results.values("mse", inputs=inputs)], 3),
+            mean_and_deviation([MSE.scale * value for value in results.values("mse", inputs=inputs)], 3),
             mean_and_deviation(results.values("perplexity", inputs=inputs), 1),
         ]
         for inputs in present
     ]
-    header = ["the encoder sees", "channels", "MSE x 1000", "perplexity"]
+    header = ["the encoder sees", "channels", MSE.label, "perplexity"]
     return Content(tables=[Table("vMF SQ-VAE, test set", header, rows)], claims=_claims(results, present))
 
 
 def _claims(results: Results, present: list[str]) -> list[Claim]:
     if len(present) < len(CHANNELS):
         return []
-    ours, other = (1000 * statistics.fmean(results.values("mse", inputs=inputs)) for inputs in CHANNELS)
-    words = "directions, the cheaper input, cost no accuracy: their error is at most a tenth above that of one-hot"
-    return [Claim(words, ours <= ALIKE * other, f"MSE x 1000: {ours:.2f} against {other:.2f}")]
+    ours, other = (MSE.scale * statistics.fmean(results.values("mse", inputs=inputs)) for inputs in CHANNELS)
+    words = "the smaller input, directions, costs no accuracy: its error is at most a tenth above that of one-hot"
+    return [Claim(words, ours <= ALIKE * other, f"{MSE.label}: {ours:.2f} against {other:.2f}")]
 
 
 ENCODER_INPUTS = Artefact(

@@ -1,4 +1,4 @@
-"""Error and use of codes by the number of steps: our schedule against the best VQ, and each of its parts taken away."""
+"""Error and codebook usage by the number of steps: our schedule, the best VQ-VAE, and an ablation of the schedule."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sqvae.config import Experiment, override
-from sqvae.paper.artefact import Artefact, Content, Results, resized
+from sqvae.metrics.measures import MEASURES
+from sqvae.paper.artefact import MSE, Artefact, Content, Results, resized
 from sqvae.paper.methods import METHODS
 from sqvae.paper.scales import Scale, short
 from sqvae.recipes.vision import cifar10, fashion_mnist, mnist
@@ -19,14 +20,14 @@ from sqvae.sweeps import Record
 BASES = {"mnist": mnist, "fashion-mnist": fashion_mnist, "cifar10": cifar10}
 
 BUDGETS = (500, 1_000, 4_000, 16_000)
-"""Steps of 32 pictures."""
+"""Numbers of steps, with batches of 32 images."""
 
 EPOCHS: Mapping[str, Mapping[int, float]] = {"mnist": {15_620: 1.60, 31_240: 1.50}}
-"""Ten and twenty epochs, of ours alone, with what their error should be below, x 1000: the paper's own schedule has
-1.557 after a hundred."""
+"""Ten and twenty epochs for our model only, with an upper limit of the error x 1000: the paper's own schedule has
+1.557 after a hundred epochs."""
 
 CHOICE = 1_000
-"""At so many steps the rates of all models are chosen, and the parts of the schedule taken away."""
+"""The number of steps at which learning rates are chosen, and the schedule is ablated."""
 
 OURS = "sq-vae-1"
 RIVALS = ("vq-vae-ema", "vq-vae-ema-closed", "vq-vae-ema-reset", "vq-vae-ema-reset-closed")
@@ -35,7 +36,7 @@ RATES = ("1e-3", "3e-3", "8e-3")
 WHOLE = "whole"
 
 WITHIN = 1.05
-"""So much more may be the error of single codes than that of mixtures."""
+"""The largest ratio of the error with single codes to that with mixtures."""
 
 PARTS: Mapping[str, tuple[str, ...]] = {
     "without variance pressure": ("training.latent_weight_end=1",),
@@ -51,10 +52,10 @@ PARTS: Mapping[str, tuple[str, ...]] = {
         "training.evenness=0",
     ),
 }
-"""What each of them changes in the whole schedule."""
+"""What each part of the ablation changes in the schedule."""
 
 Key = tuple[str, str]
-"""A model and its rate."""
+"""A model and its learning rate."""
 
 
 def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]:
@@ -79,14 +80,14 @@ def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]
 
 
 def _logged(experiment: Experiment) -> Experiment:
-    """With as many points of its curves, however short it is."""
+    """The experiment with about 40 points in its curves, for any number of steps."""
     steps = experiment.training.steps or 1
     return replace(experiment, training=replace(experiment.training, log_every=max(1, steps // 40)))
 
 
 def _content(results: Results) -> Content:
     sets = [name for name in BASES if results.where(data=name)]
-    if not sets:  # made-up pictures, or others in their place
+    if not sets:  # synthetic data, or other data
         sets = list(dict.fromkeys(record.tags["data"] for record in results.records))
     budgets = sorted({int(record.tags["steps"]) for record in results.records})
     tables, claims = [], []
@@ -101,15 +102,15 @@ def _content(results: Results) -> Content:
             "": (_by_steps(results, sets, budgets), "Error and perplexity on the test set by the number of steps."),
             "-annealing": (
                 _annealing(results, sets),
-                "SQ-VAE (I) by its schedule, in runs of each length.",
+                "SQ-VAE (I) with its schedule, for runs of each length.",
             ),
         },
         claims=claims,
         notes=[
-            "Not in the paper, which trains for 100 epochs. Every model has the same tries of its learning rate, "
-            f"{', '.join(RATES)}, falling to 0 by a cosine, at {CHOICE:,} steps; the best by validation is shown, and "
-            "kept for other numbers of steps. What is not shown was not run. Closed-form: VQ-VAE with SQ-VAE's "
-            "likelihood, D/2 log(MSE), in place of the error over the data's variance."
+            "Not in the paper, which trains for 100 epochs. Every model is tried with the same learning rates, "
+            f"{', '.join(RATES)}, with cosine decay to 0, for {CHOICE:,} steps; the best by validation is shown, and "
+            "is used for other numbers of steps. What is not shown was not run. Closed-form: VQ-VAE with SQ-VAE's "
+            "likelihood, D/2 log(MSE), in place of the error divided by the variance of the data."
         ],
     )
 
@@ -119,7 +120,7 @@ def _validated(records: Sequence[Record]) -> float:
 
 
 def _best(results: Results, data: str, steps: int, method: str) -> tuple[str, Sequence[Record]] | None:
-    """The rate that validation chooses, by the seeds that all rates have, and its runs."""
+    """The learning rate that is best on validation, over the seeds that all rates have, and its runs."""
     found = {
         rate: records
         for rate in RATES
@@ -139,7 +140,7 @@ def _mean(records: Sequence[Record], measure: str) -> float:
 
 
 def _cell(records: Sequence[Record]) -> str:
-    error = mean_and_deviation([1000 * record.measures["mse"] for record in records], 2)
+    error = mean_and_deviation([MSE.scale * record.measures["mse"] for record in records], 2)
     return f"{error} / {mean_and_deviation([record.measures['perplexity'] for record in records], 0)}"
 
 
@@ -150,7 +151,7 @@ def _table(results: Results, data: str, budgets: Sequence[int]) -> Table:
         cells = ["-" if one is None else f"{_cell(one[1])} ({one[0]})" for one in found]
         rows.append([METHODS[method].label, *cells])
     header = ["model", *(f"{steps:,} steps" for steps in budgets)]
-    return Table(f"{data}: MSE x 1000 / perplexity on the test set (rate)", header, rows)
+    return Table(f"{data}: {MSE.label} / perplexity on the test set (rate)", header, rows)
 
 
 def _ablation(results: Results, data: str) -> list[Table]:
@@ -162,7 +163,7 @@ def _ablation(results: Results, data: str) -> list[Table]:
             rows.append([part.replace("-", " "), _cell(records), f"{_gap(records):.3f}"])
     if len(rows) < 2:
         return []
-    header = ["schedule", "MSE x 1000 / perplexity", "error of single codes / of mixtures"]
+    header = ["schedule", f"{MSE.label} / perplexity", "error of single codes / of mixtures"]
     return [Table(f"{data}: each part taken away, {_choice(results):,} steps", header, rows)]
 
 
@@ -177,7 +178,7 @@ def _claims(results: Results, data: str, steps: int) -> list[Claim]:
         return []
     strongest = min(rivals, key=lambda method: _validated(rivals[method][1]))
     against = rivals[strongest][1]
-    own, other = (1000 * _mean(records, "mse") for records in (ours[1], against))
+    own, other = (MSE.scale * _mean(records, "mse") for records in (ours[1], against))
     used, rival_use = (_mean(records, "perplexity") for records in (ours[1], against))
     most = max(_mean(records, "perplexity") for _, records in rivals.values())
     label = METHODS[strongest].label
@@ -189,7 +190,7 @@ def _claims(results: Results, data: str, steps: int) -> list[Claim]:
             f"{own:.2f} and {other:.2f}",
         ),
         Claim(
-            f"{data}, {steps:,} steps: and a higher perplexity than any of them",
+            f"{data}, {steps:,} steps: SQ-VAE (I) has a higher perplexity than all of them",
             used > most,
             f"{used:.0f}, and {most:.0f} at most ({label} has {rival_use:.0f})",
         ),
@@ -215,7 +216,7 @@ def _claims(results: Results, data: str, steps: int) -> list[Claim]:
 
 
 def _gap(records: Sequence[Record]) -> float:
-    """The error of single codes over that of mixtures, on validation, at the end."""
+    """The ratio of the error with single codes to that with mixtures, on validation, at the end."""
     return statistics.fmean(record.validation.get("mixture_gap", [1.0])[-1] for record in records)
 
 
@@ -223,8 +224,8 @@ def _claims_of_epochs(results: Results, data: str) -> list[Claim]:
     return [
         Claim(
             f"{data}, {steps:,} steps: SQ-VAE (I) has an error of at most {limit:.2f} x 10^-3",
-            1000 * _mean(found[1], "mse") <= limit,
-            f"{1000 * _mean(found[1], 'mse'):.3f}",
+            MSE.scale * _mean(found[1], "mse") <= limit,
+            f"{MSE.scale * _mean(found[1], 'mse'):.3f}",
         )
         for steps, limit in EPOCHS.get(data, {}).items()
         if (found := _best(results, data, steps, OURS)) is not None
@@ -238,13 +239,13 @@ def _by_steps(results: Results, sets: Sequence[str], budgets: Sequence[int]) -> 
         for method in (OURS, *RIVALS):
             points = [(steps, one[1]) for steps in budgets if (one := _best(results, data, steps, method)) is not None]
             look = {"color": METHODS[method].colour, "marker": METHODS[method].marker}
-            for panel, measure, factor in zip(panels[:, column], ("mse", "perplexity"), (1000, 1), strict=True):
-                values = [factor * _mean(records, measure) for _, records in points]
+            for panel, measure in zip(panels[:, column], ("mse", "perplexity"), strict=True):
+                values = [MEASURES[measure].shown(_mean(records, measure)) for _, records in points]
                 panel.plot([steps for steps, _ in points], values, label=METHODS[method].label, **look)
         for panel in panels[:, column]:
             _step_axis(panel, budgets)
-        panels[0][column].set(title=data, ylabel="MSE x 1000")
-        panels[1][column].set(xlabel="steps of 32 pictures", ylabel="perplexity, codes")
+        panels[0][column].set(title=data, ylabel=MSE.label)
+        panels[1][column].set(xlabel="steps of 32 images", ylabel="perplexity, codes")
         fit_heights(panels[1][column], floor=True)
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=2, fontsize="small")
@@ -260,8 +261,8 @@ def _step_axis(panel: Axes, budgets: Sequence[int]) -> None:
 def _annealing(results: Results, sets: Sequence[str]) -> Figure:
     curves = {
         "variance": "variance",
-        "entropy_per_position": "entropy of a choice, nats",
-        "mse": "MSE x 1000, training",
+        "entropy_per_position": "entropy per position, nats",
+        "mse": f"{MSE.label}, training",
     }
     figure = Figure(figsize=(4.6 * len(sets), 8.5), layout="constrained")
     panels = figure.subplots(len(curves), len(sets), squeeze=False)
@@ -270,8 +271,7 @@ def _annealing(results: Results, sets: Sequence[str]) -> Figure:
             shares = [step / max(1, record.steps) for step in record.training["step"]]
             for panel, name in zip(panels[:, column], curves, strict=True):
                 if name in record.training:
-                    factor = 1000 if name == "mse" else 1
-                    values = [factor * value for value in record.training[name]]
+                    values = [MEASURES[name].shown(value) for value in record.training[name]]
                     panel.plot(shares, values, label=f"{record.steps:,} steps")
         panels[0][column].set(title=data, yscale="log")
         panels[2][column].set(xlabel="share of the run", yscale="log")
@@ -285,7 +285,7 @@ def _annealing(results: Results, sets: Sequence[str]) -> Figure:
 
 EVERY_BUDGET = Artefact(
     heading="Every budget",
-    title="error and use of codes by the number of steps, against the best VQ, with an ablation; not in the paper",
+    title="error and codebook usage by the number of steps, against the best VQ, with an ablation; not in the paper",
     data=tuple(BASES),
     plan=_plan,
     content=_content,

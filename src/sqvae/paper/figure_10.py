@@ -1,4 +1,4 @@
-"""Figure 10: large faces, their reconstructions, and samples of two levels."""
+"""Figure 10: large faces, their reconstructions, and samples of a two-level hierarchy."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,11 +15,11 @@ from sqvae.sweeps import Sequel
 METHOD = "sq-vae-1"
 
 HALVINGS = 2
-"""So many more has the second model than the first: 8x8 codes rather than 32x32."""
+"""The number of additional downsamplings of the second model: 8x8 codes rather than 32x32."""
 
 
 SMALLEST = 2
-"""The side of the coarser map, at least: a single code would leave its prior nothing to learn but a histogram."""
+"""The smallest side of the coarser map: with a single code, its prior could learn nothing but a histogram."""
 
 
 def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]:
@@ -29,7 +29,7 @@ def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]
 
 
 def _fitted(experiment: Experiment, side: int) -> Experiment:
-    """Without the first convolutions, where pictures are too small for all of them and two more."""
+    """The experiment without the first convolutions, if images are too small for all of them and two more."""
     widths = experiment.network.widths or ()
     while len(widths) > 1 and side >> (len(widths) + HALVINGS) < SMALLEST:
         widths = widths[1:]
@@ -37,7 +37,7 @@ def _fitted(experiment: Experiment, side: int) -> Experiment:
 
 
 def _sequel(scale: Scale) -> Sequel:
-    """PixelSNAIL over the coarse codes, and another over the fine ones given those."""
+    """The second stage: PixelSNAIL over the coarse codes, and another over the fine codes given those."""
     levels = (HALVINGS,)
     if scale.name == "smoke":
         small = replace(prior_plan(), epochs=1, passes_per_epoch=1)
@@ -50,14 +50,14 @@ def _sequel(scale: Scale) -> Sequel:
 
 
 def _content(results: Results) -> Content:
-    caption = "Figure 10. Some pictures of the test set, and below them their reconstructions."
+    caption = "Figure 10. Some images of the test set, and below them their reconstructions."
     drawings = {"": (side_by_side(results, [METHOD]), caption)}
     tables, notes = [], []
     if results.sequels:
         second = results.second_stage
         drawings["-samples"] = (
             side_by_side(second, [METHOD]),
-            "Samples of two levels, below pictures of the test set.",
+            "Samples of two levels, below images of the test set.",
         )
         measures = sorted({name for record in second.records for name in record.measures})
         rows = [[name, mean_and_deviation(second.values(name))] for name in measures]

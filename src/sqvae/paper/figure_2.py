@@ -1,4 +1,4 @@
-"""Figure 2: how the quantization's variance goes down by itself, and what a variance that can't costs."""
+"""Figure 2: self-annealing of the quantization's variance, compared with fixed variances."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sqvae.config import Experiment, NetworkSettings
-from sqvae.paper.artefact import Artefact, Content, Results, resized
+from sqvae.metrics.measures import MEASURES
+from sqvae.paper.artefact import MSE, Artefact, Content, Results, resized
 from sqvae.paper.dynamics import ends_of, epochs_of
 from sqvae.paper.methods import METHODS
 from sqvae.paper.scales import Scale
@@ -19,23 +20,23 @@ from sqvae.reports.plotting import fit_heights
 from sqvae.sweeps import Record
 
 VARIANCES = ("0.1", "0.25", "0.5", "1", "2", "4")
-"""At which the quantization's variance is fixed, for comparison. The paper's text names one of them alone:"""
+"""The fixed variances of the quantization, for comparison. The paper's text names only `PAPER_S`."""
 PAPER_S = "1"
 
 WHY = {
     "variance": (
-        "the variance has no scale of its own. Where encodings and codes grow c times and it grows c² times, every "
-        "choice and the loss stay as they are (a test of the quantizers checks that), and in this run codes move apart "
-        "by more. What anneals is the variance over their distance."
+        "the variance has no scale of its own. If encodings and codes grow by a factor c and the variance by c², all "
+        "assignments and the loss stay the same (a test of the quantizers checks this), and in this run the codes "
+        "move apart by more. It is the variance relative to their distance that anneals."
     )
 }
-"""By curve: why it may not go as the paper has it."""
+"""The reason why a curve may differ from the paper's, by its name."""
 
 CURVES = ("variance", "relative_variance", "decoder_variance", "entropy_per_position")
 
 
 def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]:
-    """The two-layer ConvNets of appendix D.3, with 128 codes of 64 dimensions."""
+    """The runs with the two-layer ConvNets of appendix D.3, with 128 codes of 64 dimensions."""
     base = replace(mnist(), network=NetworkSettings(widths=(32, 64), blocks=0))
     if scale.name == "smoke":
         base = resized(base, 16, 16)
@@ -58,34 +59,34 @@ def _content(results: Results) -> Content:
     _draw_errors(error, trained, fixed)
     rows = [["trained", *_row(trained)]] if trained else []
     rows += [[f"fixed at {variance}", *_row(records)] for variance, records in fixed.items()]
-    header = ["quantization variance", "MSE x 1000", "perplexity", "entropy, first", "entropy, last"]
-    note = "Entropy of a position's code in nats, over the first and the last twentieth of training."
+    header = ["quantization variance", MSE.label, "perplexity", "entropy, first", "entropy, last"]
+    note = "Entropy per position in nats, over the first and the last twentieth of training."
     caption = (
-        "Figure 2. (a) The variances of quantization and decoder as training goes on, over the initial value of the "
-        "former and the first record of the latter; dotted, the former over the codes' mean squared distance. (b) The "
-        "entropy of a position's code. (c) The error on the test set, for fixed variances and for the trained one "
-        "(line). (a) and (b) are of the first seed."
+        "Figure 2. (a) The variances of quantization and decoder during training, relative to the initial value of "
+        "the former and the first record of the latter; dotted, the former relative to the codes' mean squared "
+        "distance. (b) The entropy per position. (c) The error on the test set, for fixed variances and for the "
+        "trained one (line). (a) and (b) are of the first seed."
     )
     return Content(
         tables=[Table("Trained and fixed variances", header, rows, note)],
         drawings={"": (figure, caption)},
         claims=_claims(trained, fixed),
         notes=[
-            "The paper shows these as curves and gives no numbers, and no number of epochs. With a fixed variance the "
-            "codes are free to move apart, which has the effect of a smaller variance."
+            "The paper shows these as curves, without numbers and without the number of epochs. With a fixed "
+            "variance the codes can still move apart, which has the same effect as a smaller variance."
         ],
     )
 
 
 def _with_curves(records: Sequence[Record]) -> list[Record]:
-    """Those that ran long enough to have some."""
+    """The records that have curves."""
     return [record for record in records if all(record.training.get(name) for name in CURVES)]
 
 
 def _row(records: Sequence[Record]) -> list[str]:
     ends = [ends_of([record], "entropy_per_position") for record in records]
     return [
-        mean_and_deviation([1000 * record.measures["mse"] for record in records], 3),
+        mean_and_deviation([MSE.scale * record.measures["mse"] for record in records], 3),
         mean_and_deviation([record.measures["perplexity"] for record in records], 1),
         mean_and_deviation([first for first, _ in ends], 2),
         mean_and_deviation([last for _, last in ends], 2),
@@ -115,7 +116,7 @@ def _draw_entropy(axes: Axes, trained: Sequence[Record], fixed: Mapping[str, Rec
         colour = shades(0.35 + 0.65 * number / max(1, len(fixed) - 1))
         label = rf"$\sigma_q^2 = {variance}$"
         axes.plot(epochs_of(record), record.training["entropy_per_position"], "--", color=colour, label=label)
-    axes.set(title="(b) entropy of a position's code", xlabel="epoch", ylabel="nats")
+    axes.set(title="(b) entropy per position", xlabel="epoch", ylabel="nats")
     if trained or fixed:
         fit_heights(axes, log=False, floor=True)
         axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
@@ -125,11 +126,11 @@ def _draw_errors(axes: Axes, trained: Sequence[Record], fixed: Mapping[str, Sequ
     if fixed:
         places = [float(variance) for variance in fixed]
         means = [_mean(records, "mse") for records in fixed.values()]
-        spreads = [1000 * _deviation([record.measures["mse"] for record in records]) for records in fixed.values()]
+        spreads = [MSE.scale * _deviation([record.measures["mse"] for record in records]) for records in fixed.values()]
         axes.errorbar(places, means, spreads, fmt="--^", color="0.3", capsize=2, label=r"fixed $\sigma_q^2$")
     if trained:
         axes.axhline(_mean(trained, "mse"), color="tab:blue", label=r"trained $\sigma_\varphi^2$")
-    axes.set(title="(c) error on the test set", xlabel=r"$\sigma_q^2$", ylabel="MSE x 1000", xscale="log")
+    axes.set(title="(c) error on the test set", xlabel=r"$\sigma_q^2$", ylabel=MSE.label, xscale="log")
     axes.set_xticks([float(variance) for variance in VARIANCES], VARIANCES)
     axes.minorticks_off()
     if trained or fixed:
@@ -140,8 +141,8 @@ def _deviation(values: Sequence[float]) -> float:
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
-def _mean(records: Sequence[Record], measure: str, unit: float = 1000) -> float:
-    return unit * statistics.fmean(record.measures[measure] for record in records)
+def _mean(records: Sequence[Record], measure: str) -> float:
+    return MEASURES[measure].shown(statistics.fmean(record.measures[measure] for record in records))
 
 
 def _claims(trained: Sequence[Record], fixed: Mapping[str, Sequence[Record]]) -> list[Claim]:
@@ -155,7 +156,7 @@ def _claims(trained: Sequence[Record], fixed: Mapping[str, Sequence[Record]]) ->
         ("entropy_per_position", "The entropy falls with a trained variance"),
     ):
         first, last = ends_of(trained, name)
-        evidence = f"{first:.3g} in the beginning, {last:.3g} at the end"
+        evidence = f"{first:.3g} at the beginning, {last:.3g} at the end"
         claims.append(Claim(text, last < first, evidence, WHY.get(name, "")))
     if fixed:
         own = _fall(trained)
@@ -182,7 +183,7 @@ def _claims(trained: Sequence[Record], fixed: Mapping[str, Sequence[Record]]) ->
             Claim(
                 "The trained variance has the lowest error of all",
                 _mean(trained, "mse") < errors[best],
-                f"MSE x 1000: {_mean(trained, 'mse'):.3f}, against {errors[best]:.3f} at best, fixed at {best}",
+                f"{MSE.label}: {_mean(trained, 'mse'):.3f} against {errors[best]:.3f} at best, fixed at {best}",
                 _why_fixed(best, fixed[best]),
             )
         )
@@ -190,12 +191,12 @@ def _claims(trained: Sequence[Record], fixed: Mapping[str, Sequence[Record]]) ->
 
 
 def _why_fixed(variance: str, records: Sequence[Record]) -> str:
-    """Why a fixed variance may be as good: what it is beside the codes' distance, which is free."""
+    """Why a fixed variance may be as good: the distance between codes is not fixed."""
     first, last = ends_of(records, "relative_variance")
     return (
-        f"it is fixed in name alone, for the reason above. At {variance} it goes from {first:.2g} to {last:.2g} of the "
-        f"codes' mean squared distance, as codes move apart at the rate that this schedule gives them. Which of the "
-        f"fixed values does well must be found by trying; others of those above are far behind the trained one."
+        f"its effect is not fixed, for the reason above. At {variance} it goes from {first:.2g} to {last:.2g} of the "
+        "codes' mean squared distance, because the codes move apart with the learning rate of this schedule. Which "
+        "fixed value works well has to be found by trial; others of those above are far worse than the trained one."
     )
 
 

@@ -1,4 +1,4 @@
-"""Figure 5: error and use of codes, by the size and the dimension of the codebook."""
+"""Figure 5: error and codebook usage, by the size and the dimension of the codebook."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 from sqvae.config import Experiment
-from sqvae.paper.artefact import Artefact, Content, Results, resized
+from sqvae.metrics.measures import MEASURES, Measure
+from sqvae.paper.artefact import MSE, Artefact, Content, Results, resized
 from sqvae.paper.methods import METHODS
 from sqvae.paper.scales import Scale
 from sqvae.recipes.vision import cifar10, fashion_mnist, mnist
@@ -24,36 +25,36 @@ CLOSED = ("vq-vae-ema-closed", "vq-vae-ema-reset-closed")
 """VQ-VAE with SQ-VAE's own likelihood, D/2 log(MSE)."""
 
 EXTRA = ("vq-vae", *CLOSED)
-"""Models that it leaves out, for those who ask."""
+"""Models that are not in the paper's figure."""
 
 BASES = {"mnist": mnist, "fashion-mnist": fashion_mnist, "cifar10": cifar10}
 
 MODERATE = 256
-"""Up to this K, a run of any length is to use most codes."""
+"""Up to this K, a run of any length should use most codes."""
 
 
 WHY_USED_LESS = (
-    "code reset splits whichever code is used most, for background as well, where any of many codes would do. Even use "
-    "is not by itself what lowers the error: with a higher price on use the perplexity of SQ-VAE rises, and its error "
-    "with it (tested in docs/schedule.md)."
+    "code reset splits the most used codes, including those of the background, for which any of many codes would do. "
+    "Even usage by itself does not lower the error: with a larger weight of evenness, the perplexity of SQ-VAE "
+    "rises, and its error as well (tested in docs/schedule.md)."
 )
-"""Where a baseline of digits has the higher perplexity, with the higher error."""
+"""The reason if a baseline on digits has a higher perplexity and a higher error."""
 
 WHY_FIXED = (
-    "a fixed variance is fixed in name alone (see figure 2): codes that move apart at the rate of this schedule have "
-    "the effect of a variance that falls, if the fixed value happens to suit."
+    "the effect of a fixed variance is not fixed (see figure 2): codes that move apart with the learning rate of "
+    "this schedule have the same effect as a decreasing variance, if the fixed value is suitable."
 )
-"""Where that baseline has the lower error."""
+"""The reason if the baseline with a fixed variance has the lower error."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The sizes and dimensions that are swept."""
+    """The codebook sizes and dimensions of the sweeps."""
 
     sizes: Mapping[str, tuple[int, ...]]
-    """K, by set, at `dim`."""
+    """The values of K for each data set, with the dimension `dim`."""
     dims: tuple[int, ...]
-    """d_b, at the set's own K."""
+    """The values of d_b, with the K of each data set in `size`."""
     size: Mapping[str, int]
     dim: int
 
@@ -77,7 +78,7 @@ class Axis:
 
     name: str
     fixed: str
-    """What is the same at all points, in words."""
+    """A description of what is fixed."""
     points: Mapping[int, Mapping[str, str]]
     """The tags of each point."""
 
@@ -113,22 +114,22 @@ def _content(results: Results) -> Content:
     for data in sets:
         for axis in _axes(grid, data):
             points = {point for method in _present(results, data) for point in _found(results, data, axis, method)}
-            if points > {grid.dim} or (points and axis.name == "K"):  # both sweeps have the point where they meet
+            if points > {grid.dim} or (points and axis.name == "K"):  # both sweeps contain the point where they meet
                 tables.append(_table(results, data, axis))
                 claims += _claims(results, data, axis)
     sweep = (
         "Figure 5. Error and perplexity on the test set, by the codebook's size K (upper half) and by its dimension "
-        "(lower half). The black line with crosses is K, which perplexity can't exceed."
+        "(lower half). The black line with crosses is K, the maximum of perplexity."
     )
-    curves = "Validation as training goes on, where both sweeps meet; the dashed line is K."
+    curves = "Validation during training, at the point where both sweeps meet; the dashed line is K."
     return Content(
         tables=tables,
         drawings={"": (_sweeps(results, sets, grid), sweep), "-curves": (_curves(results, sets, grid), curves)},
         claims=claims,
         notes=[
-            "The paper shows these as curves and gives no numbers; in its words SQ-VAE has the lowest error and the "
-            "highest perplexity in most settings, after 100 epochs, and both get better with the codebook's size and "
-            "dimension.",
+            "The paper shows these as curves, without numbers. According to the paper, SQ-VAE has the lowest error "
+            "and the highest perplexity in most settings after 100 epochs, and both improve with the codebook's size "
+            "and dimension.",
         ],
     )
 
@@ -143,10 +144,10 @@ def _sweeps(results: Results, sets: Sequence[str], grid: Grid) -> Figure:
     for column, data in enumerate(sets):
         for row, axis in enumerate(_axes(grid, data)):
             upper, lower = panels[2 * row][column], panels[2 * row + 1][column]
-            _draw(upper, results, data, axis, "mse", 1000)
-            _draw(lower, results, data, axis, "perplexity", 1)
+            _draw(upper, results, data, axis, MSE)
+            _draw(lower, results, data, axis, MEASURES["perplexity"])
             lower.plot(list(axis.points), [int(tags["k"]) for tags in axis.points.values()], "k+--", label="K")
-            upper.set(title=f"{data} ({axis.fixed})", ylabel="MSE x 1000, test set")
+            upper.set(title=f"{data} ({axis.fixed})", ylabel=f"{MSE.label}, test set")
             lower.set(xlabel=axis.name, ylabel="perplexity, test set, codes")
             for axes in (upper, lower):
                 _plain_logarithms(axes, list(axis.points))
@@ -154,15 +155,15 @@ def _sweeps(results: Results, sets: Sequence[str], grid: Grid) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, results: Results, data: str, axis: Axis, measure: str, unit: float) -> None:
+def _draw(axes: Axes, results: Results, data: str, axis: Axis, measure: Measure) -> None:
     for method in _present(results, data):
-        found = _found(results, data, axis, method, measure)
+        found = _found(results, data, axis, method, measure.name)
         if found:
             style = METHODS[method]
             axes.errorbar(
                 list(found),
-                [unit * statistics.fmean(values) for values in found.values()],
-                [unit * statistics.stdev(values) if len(values) > 1 else 0 for values in found.values()],
+                [measure.shown(statistics.fmean(values)) for values in found.values()],
+                [measure.shown(statistics.stdev(values)) if len(values) > 1 else 0 for values in found.values()],
                 color=style.colour,
                 marker=style.marker,
                 markersize=4,
@@ -172,7 +173,7 @@ def _draw(axes: Axes, results: Results, data: str, axis: Axis, measure: str, uni
 
 
 def _found(results: Results, data: str, axis: Axis, method: str, measure: str = "mse") -> dict[int, list[float]]:
-    """A measure at the points of a sweep, for each seed."""
+    """The values of a measure at the points of a sweep, for each seed."""
     every = {point: results.values(measure, data=data, method=method, **tags) for point, tags in axis.points.items()}
     return {point: values for point, values in every.items() if values}
 
@@ -191,7 +192,7 @@ def _plain_logarithms(axes: Axes, points: Sequence[int]) -> None:
 
 
 def _legend(figure: Figure, panels: Sequence[Axes]) -> None:
-    """One for all panels, beside them."""
+    """Draw one legend for all panels."""
     entries = {
         label: handle for panel in panels for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
     }
@@ -209,10 +210,10 @@ def _curves(results: Results, sets: Sequence[str], grid: Grid) -> Figure:
         for method in _present(results, data):
             for record in results.where(method=method, **middle)[:1]:
                 curves, style = record.validation, METHODS[method]
-                errors = [1000 * value for value in curves["mse"]]
+                errors = [MSE.scale * value for value in curves["mse"]]
                 upper.plot(curves["epoch"], errors, color=style.colour, label=style.label)
                 lower.plot(curves["epoch"], curves["perplexity"], color=style.colour)
-        upper.set(title=f"{data} (K = {middle['k']}, d_b = {middle['d']})", ylabel="MSE x 1000, validation")
+        upper.set(title=f"{data} (K = {middle['k']}, d_b = {middle['d']})", ylabel=f"{MSE.label}, validation")
         lower.set(xlabel="epoch", ylabel="perplexity, validation, codes")
         lower.axhline(grid.size[data], color="black", linestyle="--")
         fit_heights(upper)
@@ -226,7 +227,7 @@ def _table(results: Results, data: str, axis: Axis) -> Table:
     for method in _present(results, data):
         errors, uses = (_found(results, data, axis, method, measure) for measure in ("mse", "perplexity"))
         cells = [
-            f"{mean_and_deviation([1000 * value for value in errors[point]], 3)} / {mean_and_deviation(uses[point], 1)}"
+            f"{mean_and_deviation([*map(MSE.shown, errors[point])], 3)} / {mean_and_deviation(uses[point], 1)}"
             if point in errors
             else "-"
             for point in axis.points
@@ -234,7 +235,7 @@ def _table(results: Results, data: str, axis: Axis) -> Table:
         if errors:
             rows.append([METHODS[method].label, *cells])
     header = [f"{axis.name} =", *map(str, axis.points)]
-    return Table(f"{data}, {axis.fixed}: MSE x 1000 / perplexity", header, rows)
+    return Table(f"{data}, {axis.fixed}: {MSE.label} / perplexity", header, rows)
 
 
 def _claims(results: Results, data: str, axis: Axis) -> list[Claim]:
@@ -242,7 +243,7 @@ def _claims(results: Results, data: str, axis: Axis) -> list[Claim]:
     for method in _present(results, data):
         errors, uses = (_found(results, data, axis, method, measure) for measure in ("mse", "perplexity"))
         means[method] = {
-            point: (1000 * statistics.fmean(errors[point]), statistics.fmean(uses[point])) for point in errors
+            point: (MSE.scale * statistics.fmean(errors[point]), statistics.fmean(uses[point])) for point in errors
         }
     own = means.get("sq-vae-1", {})
     rivals = [method for method in ROWS if method != "sq-vae-1" and means.get(method)]
@@ -268,7 +269,7 @@ def _claims(results: Results, data: str, axis: Axis) -> list[Claim]:
             Claim(
                 f"{data}: the error of SQ-VAE (I) falls as {axis.name} grows",
                 all(after < before for before, after in pairwise(errors_in_order)),
-                f"MSE x 1000 for {axis.name} = {_listed(sorted(own))}: "
+                f"{MSE.label} for {axis.name} = {_listed(sorted(own))}: "
                 + ", ".join(f"{error:.2f}" for error in errors_in_order),
             )
         )
@@ -281,7 +282,7 @@ def _against(
     means: Mapping[str, Mapping[int, tuple[float, float]]],
     rivals: Sequence[str],
 ) -> list[Claim]:
-    """SQ-VAE (I) against others, at the points where both are."""
+    """Claims about SQ-VAE (I) against others, at the points that both have."""
     own = means["sq-vae-1"]
     theirs = {point: [means[rival][point] for rival in rivals if point in means[rival]] for point in own}
     theirs = {point: models for point, models in theirs.items() if models}
@@ -308,18 +309,18 @@ def _against(
         Claim(
             f"{data}, {axis.fixed}: SQ-VAE (I) has a lower error than {named} at {where}",
             all(own[point][0] < lowest[point] for point in theirs),
-            "MSE x 1000: " + "; ".join(f"{own[point][0]:.2f} against {lowest[point]:.2f}" for point in theirs),
+            f"{MSE.label}: " + "; ".join(f"{own[point][0]:.2f} against {lowest[point]:.2f}" for point in theirs),
             WHY_FIXED if lower == {"fixed"} else "",
         ),
     ]
 
 
 def _at_what_error(ahead: Mapping[str, float]) -> str:
-    """What those pay that use more codes, as a multiple of our error."""
+    """The errors of models that use more codes, relative to ours."""
     if not ahead:
         return ""
     costs = "; ".join(f"{where}: {ratio:.2f} times" for where, ratio in ahead.items())
-    return f". Those with more in use have another error than SQ-VAE (I): {costs}"
+    return f". The errors of models with a higher perplexity, relative to SQ-VAE (I): {costs}"
 
 
 def _listed(numbers: Sequence[int] | Mapping[int, object]) -> str:

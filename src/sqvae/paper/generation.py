@@ -1,4 +1,4 @@
-"""Priors on digits: what they learn beyond how often codes occur, and what samples look like. Ours; not the paper's."""
+"""Priors on digits: what they learn beyond the frequencies of codes, and their samples. Not in the paper."""
 
 import statistics
 from collections.abc import Mapping
@@ -17,12 +17,12 @@ from sqvae.sweeps import Sequel
 ROWS = ("sq-vae-1", "vq-vae-ema")
 
 FEATURES = "random-convolutions"
-"""Digits are nothing that the Inception network has seen, and these are a thousand times as fast."""
+"""The Inception network was not trained on digits, and these features are a thousand times as fast."""
 
 SAMPLES = ("reconstruction", "samples", "samples-histogram", "samples-uniform")
 
 FAR_BELOW = 0.5
-"""Of another distance, at most."""
+"""The largest ratio of two distances that counts as far nearer."""
 
 
 def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]:
@@ -83,7 +83,7 @@ def _claims(results: Results, method: str) -> list[Claim]:
             f"{prior:.2f} against {histogram:.2f} bits",
         ),
         Claim(
-            f"{label}: its samples are far nearer to real digits than codes drawn one by one",
+            f"{label}: its samples are far nearer to real digits than independently drawn codes",
             samples < FAR_BELOW * others,
             f"{samples:.2f} against {others:.2f} at best",
         ),

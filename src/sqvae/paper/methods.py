@@ -1,4 +1,4 @@
-"""The models that the paper compares, each as what it changes in an experiment with Gaussian SQ-VAE (I)."""
+"""The models that the paper compares, each as changes of an experiment with Gaussian SQ-VAE (I)."""
 
 import math
 from collections.abc import Mapping
@@ -9,19 +9,19 @@ from sqvae.config import Experiment, override
 
 @dataclass(frozen=True)
 class Method:
-    """A row of a table, a line of a figure."""
+    """A model: a row of a table, or a line of a figure."""
 
     label: str
     settings: tuple[str, ...]
-    """What it changes, as `--set` takes it."""
+    """The settings that it changes, as `--set` takes them."""
     colour: str
     marker: str
     stochastic: bool
-    """Whether codes are drawn in training."""
+    """Whether codes are drawn at random in training."""
 
     @property
     def self_annealing(self) -> bool:
-        """Whether what codes are drawn by is learned."""
+        """Whether the variance of the quantization is learned."""
         return self.stochastic and "quantizer.name=gaussian-fixed" not in self.settings
 
     def applied(self, experiment: Experiment) -> Experiment:
@@ -35,8 +35,9 @@ _SONNET = (
     "training.learning_rate=3e-4",
     "training.tolerance=1e-6",
 )
-"""VQ-VAE is trained as in the example that the paper's networks are from: squared error over the data's variance beside
-averaged latent terms. That loss is no logarithm, and small: an improvement of 1e-6 is 0.01% of it at its end."""
+"""VQ-VAE is trained as in the example that the paper's networks come from: the squared error divided by the variance
+of the data, plus averaged latent terms. That loss is not a logarithm, and it is small: an improvement of 1e-6 is
+0.01% of its final value."""
 
 METHODS: Mapping[str, Method] = {
     "vae": Method("VAE", ("quantizer.name=gaussian-latent",), "tab:brown", "P", False),
@@ -71,7 +72,7 @@ METHODS: Mapping[str, Method] = {
         for variance, colour in ((0.01, "tab:olive"), (0.1, "tab:orange"), (1, "tab:red"), (10, "tab:brown"))
     },
 }
-"""Every model by the name that --only takes."""
+"""All models by the name that --only takes."""
 
 CATEGORICAL: Mapping[str, Method] = {
     "vae": replace(METHODS["vae"], settings=("quantizer.name=gaussian-latent", "likelihood.name=categorical")),
@@ -82,14 +83,15 @@ CATEGORICAL: Mapping[str, Method] = {
     "nc-sq-vae": METHODS["nc-sq-vae"],
     "vmf-sq-vae": METHODS["vmf-sq-vae"],
 }
-"""The models that the paper compares on categories: cross-entropy for all but its own."""
+"""The models that the paper compares on classes. All but its own are trained with cross-entropy."""
 
 
 def categorical(base: Experiment, initial_variance: float) -> dict[str, Experiment]:
-    """An experiment with vMF SQ-VAE, and the same with each of the others.
+    """An experiment with each of the models for classes.
 
     Arguments:
-        initial_variance: where the variance of Gaussian quantization begins: 10 for pictures of 28x28, 20 for larger.
+        base: the experiment with vMF SQ-VAE.
+        initial_variance: the initial variance of Gaussian quantization: 10 for images of 28x28, 20 for larger ones.
     """
     experiments = {name: method.applied(base) for name, method in CATEGORICAL.items()}
     experiments["nc-sq-vae"] = override(experiments["nc-sq-vae"], [f"quantizer.initial_variance={initial_variance:g}"])
@@ -97,8 +99,8 @@ def categorical(base: Experiment, initial_variance: float) -> dict[str, Experime
 
 
 def vector_dimension(positions: int, codebook_size: int, bits: int = 32) -> int:
-    """The dimension of a VAE's latent vector that takes as many bits as the codes of a picture.
+    """The dimension of a VAE's latent vector that has as many bits as the codes of an image.
 
-    On CelebA, 16 x 16 positions of 9 bits are 72 numbers of 32.
+    On CelebA, 16 x 16 positions of 9 bits are 72 numbers of 32 bits.
     """
     return max(1, math.ceil(positions * math.log2(codebook_size) / bits))

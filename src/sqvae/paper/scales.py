@@ -1,4 +1,4 @@
-"""How much of an experiment to carry out: all of it, enough to see the point, or enough to see that it works."""
+"""Scales of experiments: as in the paper, short, or a smoke test."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from sqvae.config import Experiment, with_profile
 
 SHORT_EPOCHS = 3
-"""Of a short run."""
+"""The number of epochs of a short run."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A size of experiments."""
+    """A scale of experiments."""
 
     name: str
     description: str
     applied: Callable[[Experiment], Experiment]
-    """An experiment at this size."""
+    """A function that returns an experiment at this scale."""
 
 
 def _as_it_is(experiment: Experiment) -> Experiment:
@@ -38,8 +38,8 @@ def _smoke(experiment: Experiment) -> Experiment:
 
 
 SCALES: Mapping[str, Scale] = {
-    "smoke": Scale("smoke", "small networks, made-up pictures: shows that everything works, and nothing else", _smoke),
+    "smoke": Scale("smoke", "small networks on synthetic data: only a test that everything works", _smoke),
     "short": Scale("short", "a few epochs, by the schedule for any number of steps", short),
-    "paper": Scale("paper", "as the paper has it", _as_it_is),
+    "paper": Scale("paper", "the settings of the paper", _as_it_is),
 }
-"""Every scale by name."""
+"""All scales by name."""

@@ -1,4 +1,4 @@
-"""What each model makes of the same pictures, in rows."""
+"""Reconstructions of the same images by several models, in rows."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,15 +16,16 @@ from sqvae.reports.grid import MOST_CLASSES, Class
 from sqvae.sweeps import Record, load_pictures
 
 SHOWN = 10
-"""So many pictures."""
+"""The number of images."""
 
 
 def side_by_side(results: Results, methods: Sequence[str], **tags: str) -> Figure:
-    """A row of originals, and one for each model.
+    """A figure with a row of originals, and a row for each model.
 
     Arguments:
+        results: the finished runs.
         methods: the models, in order; each has a finished run.
-        tags: which runs of theirs; the first is shown.
+        tags: the tags of the runs; the first run of each model is shown.
     """
     rows = {
         METHODS[method].label: load_pictures(results.folder, results.where(method=method, **tags)[0])
@@ -53,16 +54,16 @@ def side_by_side(results: Results, methods: Sequence[str], **tags: str) -> Figur
 
 
 def _classes_in(record: Record, pictures: Iterable[Tensor]) -> list[Class]:
-    """Of label maps: the classes whose colours occur in pictures, uint8 (n, H, W, 3).
+    """For label maps, the classes whose colours occur in images, uint8 (n, H, W, 3).
 
-    None where there are other colours, too: a record may be from a time when classes had others.
+    It is empty if there are other colours, too: classes may have had other colours when the record was made.
     """
     data = record.experiment["data"]
     if data["kind"] != "labels":
         return []
     medium = medium_of(from_json(Experiment, record.experiment))
     legend = list(medium.legend())
-    # Older records have black for what is not known.
+    # Older records show unknown pixels in black.
     for unknown in (medium.unknown, (UNKNOWN, "#000000")):
         if unknown is not None and unknown[1] not in {colour for _, colour in legend}:
             legend.append(unknown)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqvae.analysis import BASELINES
 from sqvae.config import Experiment, PriorSettings, prior_plan
-from sqvae.paper.artefact import Artefact, Content, Results, resized
+from sqvae.paper.artefact import MSE, Artefact, Content, Results, resized
 from sqvae.paper.methods import METHODS
 from sqvae.paper.priors import about_priors
 from sqvae.paper.scales import Scale
@@ -34,7 +34,7 @@ DISTANCES = {
     "neighbor-10": "FID, neighbor-10",
     "interpolation": "FID, interpolation",
 }
-"""Sets that are compared with real pictures, and what their distance is called where it is that of the paper."""
+"""The sets that are compared with real images, and the names of their distances in the paper."""
 
 PAPER_DISTANCES = {
     "vae": ("40.3 ± 0.3", "-", "-", "-", "-", "-"),
@@ -45,13 +45,13 @@ PAPER_DISTANCES = {
     "sq-vae-2": ("14.3 ± 0.2", "27.7 ± 1.1", "17.8 ± 0.2", "22.2 ± 0.4", "34.0 ± 0.9", "17.6 ± 0.1"),
     "sq-vae-3": ("13.9 ± 0.1", "28.1 ± 0.3", "17.3 ± 0.2", "21.6 ± 0.3", "33.5 ± 0.6", "18.5 ± 0.4"),
 }
-"""The paper's, on CelebA."""
+"""The paper's distances on CelebA."""
 
 EXTRA = ("vq-vae", "vq-vae-ema-closed", "sq-vae-4")
-"""Models that the paper's table leaves out; its authors call type IV unstable on CelebA."""
+"""Models that are not in the paper's table; its authors call type IV unstable on CelebA."""
 
 CELEBA = 202_599
-"""Pictures that CelebA has."""
+"""The number of images in CelebA."""
 
 
 def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]:
@@ -68,12 +68,12 @@ def _table(results: Results) -> Content:
     on_celeba = all(sum(record.pictures.values()) == CELEBA for record in results.records)
     rows = []
     for method in _present(results):
-        errors = [1000 * value for value in results.values("mse", method=method)]
+        errors = [MSE.scale * value for value in results.values("mse", method=method)]
         uses = results.values("perplexity", method=method)
         cells = [mean_and_deviation(errors), mean_and_deviation(uses, 1)]
         rows.append([METHODS[method].label, *cells, *([PAPER.get(method, "-")] if on_celeba else [])])
-    header = ["model", "MSE x 1000", "perplexity", *(["paper's MSE x 1000"] if on_celeba else [])]
-    notes = [] if on_celeba else ["These are other pictures than the paper's CelebA: its numbers don't apply to them."]
+    header = ["model", MSE.label, "perplexity", *([f"paper's {MSE.label}"] if on_celeba else [])]
+    notes = [] if on_celeba else ["This is not the paper's CelebA: the paper's numbers do not apply."]
     tables = [Table("Test set", header, rows)]
     if results.sequels:
         tables.append(_distances(results.second_stage))
@@ -84,7 +84,7 @@ def _table(results: Results) -> Content:
 
 
 def _distances(results: Results) -> Table:
-    """How far from real pictures is what each model makes, and what its prior has learned."""
+    """A table of the distances of each model's images from real ones, and of the bits per code of its prior."""
     named = sorted({name.split(" ")[0] for record in results.records for name in record.measures if " " in name})
     rows = []
     for method in _present(results):
@@ -97,7 +97,7 @@ def _distances(results: Results) -> Table:
     columns = [_column(kind, name) for kind in named for name in (*DISTANCES, *BASELINES)]
     pictures = {(record.sequel or {}).get("pictures") or record.pictures["test"] for record in results.records}
     numbers = " or ".join(f"{number:,}" for number in sorted(pictures))
-    title = f"Distances ({', '.join(named)}) of {numbers} pictures from as many real ones"
+    title = f"Distances ({', '.join(named)}) of {numbers} images from as many real ones"
     return Table(title, ["model", *columns, "prior, bits per code"], rows)
 
 
@@ -107,11 +107,11 @@ def _column(kind: str, name: str) -> str:
 
 def _paper_distances(methods: Sequence[str]) -> Table:
     rows = [[METHODS[method].label, *PAPER_DISTANCES[method]] for method in methods if method in PAPER_DISTANCES]
-    return Table("The paper's, of all test pictures", ["model", *DISTANCES.values()], rows)
+    return Table("The paper's, of all test images", ["model", *DISTANCES.values()], rows)
 
 
 def _claims(results: Results) -> list[Claim]:
-    means = {method: 1000 * statistics.fmean(results.values("mse", method=method)) for method in _present(results)}
+    means = {method: MSE.scale * statistics.fmean(results.values("mse", method=method)) for method in _present(results)}
     ours = {method: error for method, error in means.items() if method in PAPER and method.startswith("sq-vae")}
     theirs = {method: error for method, error in means.items() if method in PAPER and method not in ours}
     stronger = {method: error for method, error in means.items() if method == "vq-vae-ema-closed"}
@@ -127,7 +127,7 @@ def _claims(results: Results) -> list[Claim]:
                 Claim(
                     f"{', '.join(METHODS[method].label for method in ours)}: each has a lower error than {named}",
                     ours[worst] < rivals[rival],
-                    f"MSE x 1000: {ours[worst]:.2f} at worst ({METHODS[worst].label}) against {rivals[rival]:.2f} at "
+                    f"{MSE.label}: {ours[worst]:.2f} at worst ({METHODS[worst].label}) against {rivals[rival]:.2f} at "
                     f"best ({METHODS[rival].label})",
                 )
             )
@@ -135,24 +135,24 @@ def _claims(results: Results) -> list[Claim]:
 
 
 def _pictures(results: Results) -> Content:
-    caption = "Figure 6. Some pictures of the test set, and what each model makes of them."
+    caption = "Figure 6. Some images of the test set, and their reconstructions by each model."
     return Content(drawings={"": (side_by_side(results, _present(results)), caption)})
 
 
 def _samples(results: Results) -> Content:
     second = results.second_stage
-    caption = "Figure 7. Some pictures of the test set, and samples of each model with its prior."
+    caption = "Figure 7. Some images of the test set, and samples of each model with its prior."
     return Content(drawings={"": (side_by_side(second, _present(second)), caption)}, notes=about_priors(second))
 
 
 SHORT_EPOCHS = 10
-"""Of a prior in a short run,"""
+"""The number of epochs of a prior in a short run."""
 SHORT_PICTURES = 320
-"""which so many pictures are then made of: Inception sees about eight a second on a core."""
+"""The number of samples in a short run: Inception processes about eight images per second on a core."""
 
 
 def second_stage(scale: Scale) -> Sequel:
-    """A PixelCNN over each model's codes, and the distances of what both make from real pictures."""
+    """The second stage: a PixelCNN over each model's codes, and Fréchet distances from real images."""
     if scale.name == "smoke":
         small = replace(prior_plan(), epochs=1, passes_per_epoch=1)
         return Sequel(PriorSettings(channels=8, layers=1), small, features="random-convolutions", pictures=32)
@@ -164,7 +164,7 @@ def second_stage(scale: Scale) -> Sequel:
 
 TABLE_2 = Artefact(
     heading="Table 2, all models",
-    title="all models on faces: error, and Frechet distances of what they make (CelebA)",
+    title="all models on faces: error, and Frechet distances of reconstructions and samples (CelebA)",
     data=("celeba",),
     plan=_plan,
     content=_table,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from matplotlib.figure import Figure
 
 from sqvae.config import Experiment
+from sqvae.metrics.measures import MEASURES
 from sqvae.paper.artefact import Artefact, Content, Results
 from sqvae.paper.methods import METHODS
 from sqvae.paper.scales import Scale, short
@@ -30,23 +31,23 @@ PAPER: Mapping[str, Mapping[str, str]] = {
     "sq-vae-3": {"vctk": "25.94 ± 0.22", "zerospeech2019": "34.35 ± 1.07", "abx": "22.13 ± 0.29"},
     "sq-vae-4": {"vctk": "24.68 ± 0.21", "zerospeech2019": "32.32 ± 0.88", "abx": "24.46 ± 0.66"},
 }
-"""MSE in dB² on the test sets, and the ABX error in percent on that of ZeroSpeech 2019."""
+"""The paper's MSE in dB² on the test sets, and the ABX error in percent on ZeroSpeech 2019."""
 
 SHORT_EPOCHS = 10
 SHORT_STEPS = 250
-"""Of an epoch of a short run: 2,500 in all, where the paper has 500,000."""
+"""The number of steps in an epoch of a short run: 2,500 in total; the paper has 500,000."""
 SHORT_CHANNELS = 256
-"""Of the encoder in a short run: a third of the paper's."""
+"""The number of channels of the encoder in a short run: a third of the paper's."""
 
 ABX_DATA = {"vctk": None, "zerospeech2019": "zerospeech2019", "librispeech": "timit"}
-"""Where ABX items are, for models of each set: those of TIMIT for LibriSpeech, which has none of its own."""
+"""The data of the ABX items for models of each data set. LibriSpeech has none, and uses those of TIMIT."""
 
 REPRESENTATIONS = {"vectors": "quantized", "codes": "one-hot", "encodings": "before quantization"}
 
 
 def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]:
     if scale.name == "smoke" and data != "librispeech":
-        return []  # made-up voices are the same for all
+        return []  # synthetic voices are the same for all data sets
     base = BASES[data]()
     base = replace(base, speech=replace(base.speech, abx=ABX_DATA[data]))
     base = _small(base) if scale.name == "smoke" else base
@@ -82,12 +83,12 @@ def _sets(results: Results) -> list[str]:
 
 
 def _ending(results: Results, data: str) -> str:
-    """Of a drawing's name, where there are several."""
+    """The suffix of a figure's name, if there are several."""
     return f"-{data}" if len(_sets(results)) > 1 else ""
 
 
 def _best_of_grid(results: Results, data: str) -> str | None:
-    """The variance that the grid search finds, by validation."""
+    """The variance that is best on validation."""
     found = {
         method: statistics.fmean(min(record.validation["mse_db"]) for record in results.where(data=data, method=method))
         for method in GRID
@@ -104,7 +105,7 @@ def _table_3(results: Results) -> Content:
         tables.append(Table(f"{LABELS[data]}, test set", *_rows(results, data, methods)))
         claims += _claims(results, data)
         notes += _why_behind(results, data)
-    note = "VQ-VAE's variance is the one of the grid with the lowest error on validation; table-9 has all of them."
+    note = "VQ-VAE's variance is the one with the lowest error on validation; table-9 has all of them."
     return Content(tables=tables, claims=claims, notes=[note, *notes])
 
 
@@ -112,7 +113,7 @@ def _table_9(results: Results) -> Content:
     tables, drawings, claims, notes = [], {}, [], []
     for data in _sets(results):
         tables.append(Table(f"{LABELS[data]}, test set", *_rows(results, data, _present(results, data))))
-        caption = f"Validation on {LABELS[data]} as training goes on."
+        caption = f"Validation on {LABELS[data]} during training."
         drawings[_ending(results, data)] = (_curves(results, data), caption)
         claims += _claims(results, data)
         notes += _why_behind(results, data)
@@ -120,7 +121,8 @@ def _table_9(results: Results) -> Content:
 
 
 def _rows(results: Results, data: str, methods: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    header = ["model", "MSE, dB²", "perplexity", "bits a second", "paper's MSE, dB²"]
+    error = MEASURES["mse_db"].column
+    header = ["model", error, "perplexity", MEASURES["bits_per_second"].unit, f"paper's {error}"]
     rows = [
         [
             METHODS[method].label,
@@ -152,7 +154,7 @@ def _claims(results: Results, data: str) -> list[Claim]:
 
 
 def _why_behind(results: Results, data: str) -> list[str]:
-    """What the curves of a model say that is not ahead of the whole grid."""
+    """Notes on models whose error is not below that of all VQ-VAEs, from their training curves."""
     means = {method: statistics.fmean(_errors(results, data, method)) for method in _present(results, data)}
     grid = [error for method, error in means.items() if method in GRID]
     notes = []
@@ -163,9 +165,10 @@ def _why_behind(results: Results, data: str) -> list[str]:
         entropy, errors = record.training.get("entropy_per_position"), record.validation["mse_db"]
         if entropy:
             notes.append(
-                f"{LABELS[data]}, {METHODS[method].label}: after {record.steps:,} steps, where the paper has 500,000, "
-                f"a position's code is still drawn at random, by {entropy[-1]:.2f} nats, which VQ-VAE's never is; on "
-                f"validation its error has fallen from {errors[0]:.1f} to {errors[-1]:.1f} dB²."
+                f"{LABELS[data]}, {METHODS[method].label}: after {record.steps:,} steps (the paper has 500,000) the "
+                f"codes are still drawn at random, with an entropy of {entropy[-1]:.2f} nats per position, while "
+                f"VQ-VAE is deterministic; on validation its error has fallen from {errors[0]:.1f} to "
+                f"{errors[-1]:.1f} dB²."
             )
     return notes
 
@@ -204,9 +207,9 @@ def _table_10(results: Results) -> Content:
             tables.append(_abx_table(results, data, methods))
             claims += _abx_claims(results, data, methods)
     notes = [
-        "ABX: of three pieces of speech, A and X of the same kind and B of another, how often X is nearer to B: 50% is "
-        "chance; lower is better. They are triphones that differ in the middle. Across: X is by another speaker than A "
-        "and B, as the paper has it.",
+        "ABX error: given three pieces of speech, A and X of the same kind and B of another, how often X is nearer "
+        "to B. 50% is chance; lower is better. The pieces are triphones that differ in the middle. Across: the "
+        "speaker of X is not that of A and B, as in the paper.",
         *(f"{record.name}: {note}." for record in results.records for note in record.notes),
     ]
     return Content(tables=tables, claims=claims, notes=notes)
@@ -236,7 +239,7 @@ def _percent(results: Results, measure: str, data: str, method: str) -> list[flo
 
 
 CLEAR = 40.0
-"""Percent: units whose ABX error is below this tell triphones apart by a clear margin."""
+"""An ABX error below this percentage is clearly better than chance."""
 
 
 def _abx_claims(results: Results, data: str, methods: Sequence[str]) -> list[Claim]:
@@ -256,7 +259,8 @@ def _figure_8(results: Results) -> Content:
     drawings = {
         _ending(results, data): (
             _spectrograms(results, data),
-            f"Figure 8. The beginnings of two test utterances of {LABELS[data]}, and what each model makes of them.",
+            f"Figure 8. The beginnings of two test utterances of {LABELS[data]}, and their reconstructions by each "
+            "model.",
         )
         for data in _sets(results)
     }

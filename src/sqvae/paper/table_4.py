@@ -1,4 +1,4 @@
-"""Table 4 and figure 4: label maps, and how quantization and decoder sharpen each other."""
+"""Table 4 and figure 4: label maps, and the self-annealing of quantization and decoder."""
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sqvae.config import Experiment
+from sqvae.metrics.measures import MEASURES
 from sqvae.paper.artefact import Artefact, Content, Results, resized
 from sqvae.paper.dynamics import ends_of, epochs_of
 from sqvae.paper.methods import CATEGORICAL, categorical
@@ -24,15 +25,15 @@ PAPER = {
     "nc-sq-vae": ("6.63 ± 1.38", "64.1 ± 5.4", "12.6 ± 5.2"),
     "vmf-sq-vae": ("3.51 ± 0.17", "74.6 ± 0.0", "52.4 ± 0.8"),
 }
-"""Pixel error and mIoU in percent, and perplexity."""
+"""The paper's pixel error and mIoU in percent, and perplexity."""
 
 FACES = 30_000
-"""CelebAMask-HQ has so many label maps; its paper's numbers stand beside results of them alone."""
+"""The number of label maps in CelebAMask-HQ. The paper's numbers are shown only for results on them."""
 
 OURS = "vmf-sq-vae"
 
 SHORT_EPOCHS = 17
-"""Of at least 200 steps each."""
+"""The number of epochs of a short run, each of at least 200 steps."""
 
 
 def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]:
@@ -50,7 +51,8 @@ def _table(results: Results) -> Content:
     rows = []
     for method in _present(results):
         wrong, overlap = (
-            [100 * value for value in results.values(name, method=method)] for name in ("pixel_error", "miou")
+            [MEASURES[name].shown(value) for value in results.values(name, method=method)]
+            for name in ("pixel_error", "miou")
         )
         cells = [
             mean_and_deviation(wrong),
@@ -58,14 +60,14 @@ def _table(results: Results) -> Content:
             mean_and_deviation(results.values("perplexity", method=method), 1),
         ]
         rows.append([CATEGORICAL[method].label, *cells, *(PAPER[method] if on_faces else ())])
-    header = ["model", "pixel error, %", "mIoU, %", "perplexity"]
+    header = ["model", MEASURES["pixel_error"].column, MEASURES["miou"].column, "perplexity"]
     header += ["paper's pixel error", "paper's mIoU", "paper's perplexity"] if on_faces else []
     present = sorted({int(record.measures["classes_present"]) for record in results.records})
     notes = [f"mIoU is the mean over the {' or '.join(map(str, present))} classes that occur in the test set."]
     if not on_faces:
-        notes.append("These are other label maps than the paper's CelebAMask-HQ: its numbers don't apply to them.")
+        notes.append("This is not the paper's CelebAMask-HQ: the paper's numbers do not apply.")
     notes += _where_behind(results)
-    caption = "Some label maps of the test set, and what each model makes of them. Black is unknown."
+    caption = "Some label maps of the test set, and their reconstructions by each model. Black is unknown."
     return Content(
         tables=[Table("Test set", header, rows), _by_class(results)],
         drawings={"": (side_by_side(results, _present(results)), caption)},
@@ -75,13 +77,16 @@ def _table(results: Results) -> Content:
 
 
 def _by_class(results: Results) -> Table:
-    """Intersection over union of each class."""
+    """A table of the intersection over union of each class."""
     methods = _present(results)
     names = [name for name in results.where(method=methods[0])[0].measures if name.startswith("iou of ")]
     rows = [
         [
             name.removeprefix("iou of "),
-            *(mean_and_deviation([100 * v for v in results.values(name, method=m)], 1) for m in methods),
+            *(
+                mean_and_deviation([MEASURES["miou"].shown(v) for v in results.values(name, method=m)], 1)
+                for m in methods
+            ),
         ]
         for name in names
     ]
@@ -89,7 +94,7 @@ def _by_class(results: Results) -> Table:
 
 
 def _where_behind(results: Results) -> list[str]:
-    """In which classes another model is ahead of vMF SQ-VAE, if one has the higher mIoU."""
+    """A note on the classes in which another model is better than vMF SQ-VAE, if that model has the highest mIoU."""
     means = {method: statistics.fmean(results.values("miou", method=method)) for method in _present(results)}
     best = max(means, key=lambda method: means[method])
     if OURS not in means or best == OURS:
@@ -105,19 +110,20 @@ def _where_behind(results: Results) -> list[str]:
 
 WHY_BEHIND = {
     "miou": (
-        "where codes leave the classes the chances p, the best direction is p / |p| and costs 1 - |p|, about the "
-        "chance to be wrong; a softmax costs the entropy of p, which falls most where a rare class becomes a little "
-        "less unlikely. So vMF SQ-VAE spends codes where most pixels are, and few on what is thin or rare. It was "
-        "tested by exchanging parts for 800 steps (docs/schedule.md): vMF's quantization with a softmax finds more "
-        "pedestrians and cyclists, with more wrong pixels; poles it does not find either, so that it is not the "
-        "likelihood alone. In the paper NC SQ-VAE uses few of its codes (perplexity 12.6), and is behind in both."
+        "if the classes at a position have the probabilities p given the codes, the best direction is p / |p| and "
+        "costs 1 - |p|, which is about the probability of an error. A softmax costs the entropy of p, which "
+        "decreases most when a rare class becomes a little more likely. So vMF SQ-VAE uses its codes for large "
+        "regions, and few for thin or rare objects. This was tested by exchanging parts for 800 steps "
+        "(docs/schedule.md): the vMF quantizer with a softmax finds more pedestrians and cyclists, with more wrong "
+        "pixels; it does not find poles either, so the likelihood is not the only cause. In the paper NC SQ-VAE uses "
+        "few of its codes (perplexity 12.6), and is worse in both."
     ),
     "perplexity": (
-        "NC SQ-VAE does not collapse here as it does in the paper (perplexity 12.6), and spends codes on rare classes "
-        "besides (see above)."
+        "NC SQ-VAE does not collapse here as it does in the paper (perplexity 12.6), and uses codes for rare classes "
+        "in addition (see above)."
     ),
 }
-"""Of the measures in which vMF SQ-VAE is behind another model."""
+"""The reasons for the measures in which vMF SQ-VAE is worse than another model."""
 
 
 def _claims(results: Results) -> list[Claim]:
@@ -127,13 +133,13 @@ def _claims(results: Results) -> list[Claim]:
         return []
     claims = []
     better: Callable[..., Any]
-    for measure, words, better, factor in (
-        ("pixel_error", "a lower pixel error", min, 100),
-        ("miou", "a higher mIoU", max, 100),
-        ("perplexity", "a higher perplexity", max, 1),
+    for measure, words, better in (
+        ("pixel_error", "a lower pixel error", min),
+        ("miou", "a higher mIoU", max),
+        ("perplexity", "a higher perplexity", max),
     ):
         means = {
-            method: factor * statistics.fmean(values)
+            method: MEASURES[measure].shown(statistics.fmean(values))
             for method in methods
             if (values := results.values(measure, method=method))
         }
@@ -165,13 +171,13 @@ def _dynamics(results: Results) -> Content:
             entropy.plot(
                 epochs_of(record), record.training["entropy_per_position"], color=style.colour, label=style.label
             )
-    entropy.set(title="(b) entropy of a position's code", xlabel="epoch", ylabel="nats")
+    entropy.set(title="(b) entropy per position", xlabel="epoch", ylabel="nats")
     if ours or naive:
         fit_heights(entropy, log=False, floor=True)
         entropy.legend()
     caption = (
-        "Figure 4. (a) The concentrations of vMF SQ-VAE's quantization and decoder as training goes on. (b) The "
-        "entropy of a position's code, for vMF SQ-VAE and for NC SQ-VAE. Both of the first seed."
+        "Figure 4. (a) The concentrations of vMF SQ-VAE's quantization and decoder during training. (b) The entropy "
+        "per position, for vMF SQ-VAE and for NC SQ-VAE. Both are of the first seed."
     )
     return Content(drawings={"": (figure, caption)}, claims=_annealing_claims(ours, naive))
 
@@ -189,7 +195,7 @@ def _draw_concentrations(axes: Axes, records: Sequence[Record]) -> None:
 
 
 def _with_entropy(records: Sequence[Record]) -> list[Record]:
-    """Those that ran long enough to have curves."""
+    """The records that have curves."""
     return [record for record in records if record.training.get("entropy_per_position")]
 
 
@@ -199,12 +205,12 @@ def _annealing_claims(ours: Sequence[Record], naive: Sequence[Record]) -> list[C
     claims = []
     for name, text, rises in (
         ("concentration", "The concentration of vMF SQ-VAE's quantization rises", True),
-        ("decoder_concentration", "With it rises its decoder's", True),
+        ("decoder_concentration", "The concentration of its decoder rises", True),
         ("entropy_per_position", "The entropy of vMF SQ-VAE falls", False),
     ):
         first, last = ends_of(ours, name)
         claims.append(
-            Claim(text, last > first if rises else last < first, f"{first:.3g} in the beginning, {last:.3g} at the end")
+            Claim(text, last > first if rises else last < first, f"{first:.3g} at the beginning, {last:.3g} at the end")
         )
     if naive:
         falls = []
@@ -229,7 +235,7 @@ TABLE_4 = Artefact(
 )
 FIGURE_4 = Artefact(
     heading="Figure 4, self-annealing on label maps",
-    title="concentrations and entropy as training goes on, on label maps of faces (CelebAMask-HQ)",
+    title="concentrations and entropy during training, on label maps of faces (CelebAMask-HQ)",
     data=("celebamask-hq",),
     plan=_plan,
     content=_dynamics,

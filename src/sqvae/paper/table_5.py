@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from sqvae.config import Experiment
-from sqvae.paper.artefact import Artefact, Content, Results, resized
+from sqvae.metrics.measures import MEASURES
+from sqvae.paper.artefact import MSE, Artefact, Content, Results, resized
 from sqvae.paper.methods import CATEGORICAL, categorical
 from sqvae.paper.scales import Scale
 from sqvae.paper.side_by_side import side_by_side
@@ -26,13 +27,13 @@ PAPER: Mapping[str, Mapping[str, str]] = {
         "vmf-sq-vae": "2.37 ± 0.01",
     },
 }
-"""The mean squared error of values in [0, 1], x 1000."""
+"""The paper's mean squared error of values in [0, 1], x 1000."""
 
 BASES = {"mnist": mnist_levels, "celeba": gray_celeba}
 LABELS = {"mnist": "MNIST", "celeba": "Gray-CelebA"}
 
 SMALL = 2.2
-"""What vMF SQ-VAE should be below on MNIST after 20 epochs, x 1000."""
+"""An upper limit for the error of vMF SQ-VAE on MNIST after 20 epochs, x 1000."""
 
 
 def _plan(scale: Scale, data: str) -> list[tuple[Experiment, Mapping[str, str]]]:
@@ -52,18 +53,22 @@ def _content(results: Results) -> Content:
         rows = [
             [
                 CATEGORICAL[method].label,
-                mean_and_deviation([1000 * value for value in results.values("mse", data=data, method=method)], 3),
+                mean_and_deviation([MSE.scale * value for value in results.values("mse", data=data, method=method)], 3),
                 mean_and_deviation(
-                    [100 * value for value in results.values("pixel_error", data=data, method=method)], 1
+                    [
+                        MEASURES["pixel_error"].shown(value)
+                        for value in results.values("pixel_error", data=data, method=method)
+                    ],
+                    1,
                 ),
                 mean_and_deviation(results.values("perplexity", data=data, method=method), 1),
                 PAPER[data][method],
             ]
             for method in methods
         ]
-        header = ["model", "MSE x 1000", "levels not exact, %", "perplexity", "paper's MSE x 1000"]
+        header = ["model", MSE.label, "levels not exact, %", "perplexity", f"paper's {MSE.label}"]
         tables.append(Table(f"{LABELS[data]}, test set", header, rows))
-        caption = f"Some pictures of the test set of {LABELS[data]}, and what each model makes of them."
+        caption = f"Some images of the test set of {LABELS[data]}, and their reconstructions by each model."
         drawings[f"-{data}"] = (side_by_side(results, methods, data=data), caption)
         claims += _claims(results, data, methods)
         notes += _where_inexact(results, data, methods)
@@ -71,7 +76,7 @@ def _content(results: Results) -> Content:
 
 
 def _where_inexact(results: Results, data: str, methods: list[str]) -> list[str]:
-    """A word where the model with the lowest error hits the fewest levels."""
+    """A note for the case that the model with the lowest error has the fewest exact levels."""
     wrong, errors = (
         {method: statistics.fmean(results.values(measure, data=data, method=method)) for method in methods}
         for measure in ("pixel_error", "mse")
@@ -80,13 +85,13 @@ def _where_inexact(results: Results, data: str, methods: list[str]) -> list[str]
     if len(methods) < 2 or not most == least == "vmf-sq-vae":
         return []
     return [
-        f"{LABELS[data]}: vMF SQ-VAE hits the fewest levels exactly, and is nearest to them all the same: to be off by "
-        f"one costs it almost nothing, and a softmax as much as to be off by a hundred."
+        f"{LABELS[data]}: vMF SQ-VAE has the fewest exact levels and yet the lowest error: an error of one level "
+        "costs it almost nothing, but costs a softmax as much as an error of a hundred levels."
     ]
 
 
 def _claims(results: Results, data: str, methods: list[str]) -> list[Claim]:
-    means = {m: 1000 * statistics.fmean(results.values("mse", data=data, method=m)) for m in methods}
+    means = {m: MSE.scale * statistics.fmean(results.values("mse", data=data, method=m)) for m in methods}
     ours = means.pop("vmf-sq-vae", None)
     claims = []
     if ours is not None and means:
@@ -95,13 +100,13 @@ def _claims(results: Results, data: str, methods: list[str]) -> list[Claim]:
             Claim(
                 f"{LABELS[data]}: vMF SQ-VAE has a lower error than {named}",
                 ours < min(means.values()),
-                f"MSE x 1000: {ours:.2f} against {min(means.values()):.2f} at best",
+                f"{MSE.label}: {ours:.2f} against {min(means.values()):.2f} at best",
             )
         )
     if ours is not None and data == "mnist":
         claims.append(
             Claim(
-                f"{LABELS[data]}: the error of vMF SQ-VAE is at most {SMALL}, a mark of our own",
+                f"{LABELS[data]}: the error of vMF SQ-VAE is at most {SMALL} (a limit that is not from the paper)",
                 ours <= SMALL,
                 f"{ours:.3f}",
             )
@@ -113,7 +118,7 @@ def _claims(results: Results, data: str, methods: list[str]) -> list[Claim]:
             Claim(
                 f"{LABELS[data]}: the others have the paper's order, {', '.join(CATEGORICAL[m].label for m in order)}",
                 all(before < after for before, after in pairwise(errors)),
-                "MSE x 1000: " + ", ".join(f"{error:.2f}" for error in errors),
+                f"{MSE.label}: " + ", ".join(f"{error:.2f}" for error in errors),
             )
         )
     return claims

@@ -1,4 +1,4 @@
-"""Priors: distributions over the codes of a tokenizer, one contract, and one dictionary that lists them all."""
+"""Priors over the codes of a tokenizer: one interface, and one dictionary that lists them all."""
 
 from collections.abc import Callable, Mapping
 
@@ -12,8 +12,8 @@ PRIORS: Mapping[str, Callable[..., Prior]] = {
     "pixelcnn": PixelCNN,
     "pixelsnail": PixelSNAIL,
 }
-"""Every prior by name. All take ``codebook_size``, ``ndim`` (2 for maps, 1 for sequences), ``channels``, ``layers``,
-``kernel``, ``classes``, ``context`` and ``dropout``."""
+"""All priors by name. Each takes ``codebook_size``, ``ndim`` (2 for maps, 1 for sequences), ``channels``,
+``layers``, ``kernel``, ``classes``, ``context`` and ``dropout``."""
 
 __all__ = [
     "PRIORS",

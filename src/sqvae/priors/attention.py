@@ -8,16 +8,17 @@ from sqvae.priors.residual import GatedUpdate, UpdateMemory
 
 FREQUENCIES = 10
 PLACES = 4 * FREQUENCIES
-"""The size of a place: a sine and a cosine along either axis."""
+"""The size of a positional encoding: a sine and a cosine for each frequency along either axis."""
 
 
 def places(height: int, width: int, like: Tensor) -> Tensor:  # -> (h, w, places)
-    r"""Where each position is, by waves along either axis: :math:`\sin(2^{-f} i)` and :math:`\cos(2^{-f} i)`.
+    r"""Positional encodings, by waves along either axis: :math:`\sin(2^{-f} i)` and :math:`\cos(2^{-f} i)`.
 
-    A position has the same place in maps of all sizes.
+    A position has the same encoding in maps of all sizes.
 
     Arguments:
-        like: a tensor of the device and the type that they shall have.
+        height, width: the size of the map.
+        like: a tensor with the device and the type of the result.
     """
     lengths = 2.0 ** -torch.arange(FREQUENCIES, device=like.device)
     rows, columns = (torch.arange(size, device=like.device)[:, None] * lengths for size in (height, width))
@@ -26,19 +27,20 @@ def places(height: int, width: int, like: Tensor) -> Tensor:  # -> (h, w, places
 
 
 class AttentionLayer(nn.Module):
-    r"""A gated update by what earlier positions hold.
+    r"""A gated update with attention to earlier positions.
 
     .. math::
-        q_i &= W_q\, [\mathrm{elu}(x_i), p_i], \qquad (k_j, v_j) = W_{kv}\, [\mathrm{elu}(x_j), p_j, e_j] \\
-        f_i &= W_x\, \mathrm{elu}(x_i) + W_a \sum_{j<i} \mathrm{softmax}_j(q_i^\top k_j / \sqrt d)\, v_j
+        q_i &= W_q\, [\mathrm{elu}(x_i), p_i], \qquad (k_j, v_j) = W_{kv}\, [\mathrm{elu}(x_j), p_j, e_j] \\ f_i &=
+        W_x\, \mathrm{elu}(x_i) + W_a \sum_{j<i} \mathrm{softmax}_j(q_i^\top k_j / \sqrt d)\, v_j
 
-    p is the place, and e the embedded code itself, which only later positions may see. The sum is one for each head, of
-    dimension d. A learned k and v stand before the first position, so that it has something to look at, too.
+    p is the positional encoding, and e is the embedding of the code itself, which only later positions may see. Each
+    head, of dimension d, has its own sum. A learned k and v are put before the first position, so that it can attend to
+    something, too.
 
     Arguments:
-        channels: of x, e and f.
-        width: of q, k and v over all heads.
-        heads: how many there are.
+        channels: the number of channels of x, e and f.
+        width: the total dimension of q, k and v over all heads.
+        heads: the number of heads.
         conditional, dropout: see :class:`sqvae.priors.residual.GatedUpdate`.
     """
 
@@ -46,7 +48,7 @@ class AttentionLayer(nn.Module):
         super().__init__()
         self.width = width
         self.heads = heads
-        # Products with the parts of [elu(x), p, e], of which those with p are the same for the whole batch.
+        # [elu(x), p, e] is multiplied in parts, because the product with p is the same for the whole batch.
         self.of_features = nn.Linear(channels, 3 * width)
         self.of_places = nn.Linear(PLACES, 3 * width, bias=False)
         self.of_codes = nn.Linear(channels, 2 * width, bias=False)
@@ -61,7 +63,7 @@ class AttentionLayer(nn.Module):
         active = elu(x)
         query, remembered = self.split(self.of_features(active) + self.of_places(p))
         remembered = (remembered + self.of_codes(e)).flatten(1, 2)
-        # With keys and values one place behind, "up to its own" is "before it".
+        # Keys and values are shifted by one position, so that a causal mask excludes the position itself.
         remembered = torch.cat((self.first.expand(len(x), 1, -1), remembered[:, :-1]), 1)
         key, value = remembered.chunk(2, -1)
         q, k, v = (self.by_head(part) for part in (query.flatten(1, 2), key, value))
@@ -78,10 +80,10 @@ class AttentionLayer(nn.Module):
 
 
 class AttentionMemory:
-    """What a draft remembers of such a layer: the keys and values of all earlier positions.
+    """The cache of an attention layer in a draft: the keys and values of all earlier positions.
 
     Arguments:
-        layer: it.
+        layer: the attention layer.
         batch: the number of examples.
         shape: (h, w) of the map.
     """
@@ -101,7 +103,7 @@ class AttentionMemory:
         self._update.begin_row(self._batch, self._width, known)
 
     def settle(self, e: Tensor) -> None:  # (batch, channels)
-        """Remember the last position, now that its code is known."""
+        """Add the last position to the cache, now that its code is known."""
         self._remember(torch.addmm(self._unsettled, e, self._code_matrix))
 
     def at(self, column: int, x: Tensor) -> Tensor:  # (batch, channels) -> (batch, channels)

@@ -1,8 +1,9 @@
-"""Convolutions that look back only, in maps whose channels are the last axis.
+"""Causal convolutions of maps whose channels are the last axis.
 
-A causal convolution is usually written as a full one whose later half is multiplied by 0. Here the input is shifted and
-padded instead, and the kernel has the earlier half only: half of the arithmetic, and a kernel whose columns a draft can
-use one by one. With the channels last, a convolution of one position is a matrix product, and so is a draft's step.
+A causal convolution is usually a full one whose later half is masked by 0. Here the input is shifted and padded
+instead, and the kernel has the earlier half only. This needs half of the arithmetic, and a draft can use the columns of
+the kernel one by one. With the channels last, a convolution at one position is a matrix product, and so is a draft's
+step.
 """
 
 from typing import cast
@@ -22,9 +23,9 @@ class Window(nn.Module):
 
     Arguments:
         before, after: the numbers of channels of x and of y.
-        rows: R.
-        left, right: :math:`s_l` and :math:`s_r`.
-        dilation: d.
+        rows: the number of rows R.
+        left, right: the number of columns on either side, :math:`s_l` and :math:`s_r`.
+        dilation: the dilation d.
     """
 
     def __init__(self, before: int, after: int, *, rows: int = 1, left: int, right: int = 0, dilation: int = 1) -> None:
@@ -39,12 +40,12 @@ class Window(nn.Module):
         return self._convolve(x, self.rows - 1)
 
     def last_rows(self, x: Tensor) -> Tensor:  # (batch, R - 1 + h, w, before) -> (batch, h, w, after)
-        """The same for the last h rows, where the R - 1 before them are known."""
+        """The convolution of the last h rows, if the R - 1 rows before them are given."""
         return self._convolve(x, 0)
 
     @property
     def bias(self) -> Tensor:  # -> (after,)
-        """b."""
+        """The bias b."""
         return cast("Tensor", self.convolution.bias)
 
     def columns(self) -> list[Tensor]:  # each (before, after)
@@ -58,22 +59,22 @@ class Window(nn.Module):
 
 
 def down(x: Tensor) -> Tensor:  # (batch, h, w, channels) -> (batch, h, w, channels)
-    """Each row one further down, and 0 in the first."""
+    """The map shifted down by one row, with 0 in the first row."""
     return pad(x[:, :-1], (0, 0, 0, 0, 1, 0))
 
 
 def right(x: Tensor) -> Tensor:  # (batch, h, w, channels) -> (batch, h, w, channels)
-    """Each column one further to the right, and 0 in the first."""
+    """The map shifted to the right by one column, with 0 in the first column."""
     return pad(x[:, :, :-1], (0, 0, 1, 0))
 
 
 class Dropout(nn.Module):
-    r"""In training, each number is 0 with probability p, and :math:`1 / (1 - p)` times itself otherwise.
+    r"""Dropout: in training each value is 0 with probability p, and is multiplied by :math:`1 / (1 - p)` otherwise.
 
-    Unlike torch's own, the processes that share a batch draw what one process would draw for all of it.
+    Unlike torch's dropout, the processes that share a batch draw what one process would draw for the whole batch.
 
     Arguments:
-        probability: p.
+        probability: the probability p.
     """
 
     def __init__(self, probability: float) -> None:
@@ -92,8 +93,8 @@ class Dropout(nn.Module):
 
 
 def check_kernel(kernel: int) -> int:
-    """Half of the width of a kernel: how far it reaches back."""
+    """Half of a kernel's width, after a check that it is odd."""
     check_size(kernel, "kernel", least=3)
     if kernel % 2 == 0:
-        raise ValueError(f"kernel must be odd, so that it has a position in its middle; got {kernel}")
+        raise ValueError(f"kernel must be odd, so that it has a middle position; got {kernel}")
     return kernel // 2

@@ -1,4 +1,4 @@
-"""What a condition tells each position of a map."""
+"""The features of a condition at each position of a map."""
 
 from functools import reduce
 
@@ -10,17 +10,17 @@ from sqvae.distributions.checks import check_size
 
 
 class Conditioning(nn.Module):
-    """A class's embedding, and the codes of the level above, brought to the size of the map.
+    """The embedding of a class, plus features of the codes of the next coarser level, at the size of the map.
 
-    The codes are embedded and pass two convolutions. Each is then repeated over the block of positions that it covers,
-    and a third convolution, at that size, tells the positions of a block apart. These see the whole coarse map: it is
-    all known before the first position.
+    The coarse codes are embedded and pass two convolutions. Each is then repeated over the block of positions that it
+    covers, and a third convolution at the full size makes the positions of a block different. The convolutions are not
+    causal: the whole coarse map is known before the first position.
 
     Arguments:
-        channels: of the result.
+        channels: the number of channels of the result.
         rows: whether maps have more than one row.
         classes: the number of classes, or None.
-        context: the number of codes of the level above, or None.
+        context: the codebook size of the next coarser level, or None.
     """
 
     def __init__(self, channels: int, *, rows: bool, classes: int | None, context: int | None) -> None:

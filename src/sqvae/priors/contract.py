@@ -1,4 +1,4 @@
-"""The contract that every prior keeps: all positions at once, or one after the other."""
+"""The interface that all priors share: logits of all positions at once, or of one position after the other."""
 
 import math
 from abc import ABC, abstractmethod
@@ -17,22 +17,23 @@ LAYOUTS = {1: "(batch, n)", 2: "(batch, h, w)"}
 
 @dataclass(frozen=True)
 class Condition:
-    """What is known of each example before its first code, each part only for priors that were built for it."""
+    """The condition of each example. Each part is for priors that were built for it only."""
 
     classes: Tensor | None = None
     """(batch,): the class of each example."""
     codes: Tensor | None = None
-    """``(batch, *coarse_shape)``: the codes of the level above, each of which covers an equal block of positions."""
+    """``(batch, *coarse_shape)``: the codes of the next coarser level, each of which covers an equal block of
+    positions."""
 
     def to(self, device: torch.device) -> "Condition":
-        """The same on another device."""
+        """The same condition on another device."""
         return Condition(
             None if self.classes is None else self.classes.to(device),
             None if self.codes is None else self.codes.to(device),
         )
 
     def __getitem__(self, examples: slice | Tensor) -> "Condition":
-        """Of some of the examples."""
+        """The condition of some of the examples."""
         return Condition(
             None if self.classes is None else self.classes[examples],
             None if self.codes is None else self.codes[examples],
@@ -44,14 +45,14 @@ class Prior(nn.Module, ABC):
 
     .. math:: p(c \mid y) = \prod_i p(c_i \mid c_{<i}, y), \qquad p(c_i = k \mid c_{<i}, y) = \mathrm{softmax}_k(l_i)
 
-    The last axis is the fastest. A sequence is a map of one row to what inherits from this.
+    The last axis is the fastest. Subclasses see a sequence as a map of one row.
 
     Arguments:
         codebook_size: the number of codes, :math:`K`.
-        channels: the width of the network.
-        ndim: 2 for maps (batch, h, w), 1 for sequences (batch, n). Either may have any size.
-        classes: how many classes a condition's examples may have; None: it has no classes.
-        context: how many codes the level above has; None: there is none.
+        channels: the number of channels of the network's layers.
+        ndim: 2 for maps (batch, h, w), 1 for sequences (batch, n). Both may have any size.
+        classes: the number of classes of a class-conditional prior; None for no classes.
+        context: the codebook size of the next coarser level that the prior is conditioned on; None for none.
     """
 
     def __init__(
@@ -81,12 +82,12 @@ class Prior(nn.Module, ABC):
         return self.logits(codes, condition)
 
     def logits(self, codes: Tensor, condition: Condition | None = None) -> Tensor:  # (batch, *shape) -> (..., K)
-        """At each position, from the codes before it only: what stands at the position itself makes no difference."""
+        """The logits at each position, which depend on the codes before it only."""
         check_indices(codes, self.codebook_size, "codes", "; is this the prior of another tokenizer?")
         if codes.ndim != self.ndim + 1:
             raise ValueError(
-                f"this prior takes codes as {LAYOUTS[self.ndim]}, got shape {tuple(codes.shape)}; "
-                f"build it with ndim=1 for sequences, ndim=2 for maps"
+                f"this prior takes codes as {LAYOUTS[self.ndim]}, got shape {tuple(codes.shape)}; build it with "
+                "ndim=1 for sequences, ndim=2 for maps"
             )
         height, width = self._map_shape(codes.shape[1:])
         known = self._known(condition, codes.shape[0], (height, width))
@@ -95,9 +96,9 @@ class Prior(nn.Module, ABC):
 
     @torch.inference_mode()
     def start(self, batch: int, shape: Sequence[int], condition: Condition | None = None) -> "Draft":
-        """The same logits position by position, at the cost of one evaluation for all of them.
+        """A draft that computes the same logits position by position, at the total cost of about one evaluation.
 
-        Nothing is dropped, as in ``eval()``. The weights must stay as they are until the draft is done.
+        There is no dropout, as in ``eval()``. The weights must not change until the draft is done.
         """
         check_size(batch, "batch")
         known = self._known(condition, batch, self._map_shape(shape))
@@ -105,23 +106,24 @@ class Prior(nn.Module, ABC):
 
     @abstractmethod
     def _logits(self, codes: Tensor, known: Tensor | None) -> Tensor:  # (batch, h, w) -> (batch, h, w, K)
-        """The logits of maps, given what the condition tells: (batch, h, w, channels), or (batch, 1, 1, channels)."""
+        """The logits of maps, given the features of the condition: (batch, h, w, channels), or (batch, 1, 1,
+        channels)."""
 
     @abstractmethod
     def _start(self, batch: int, shape: Sequence[int], known: Tensor | None) -> "Draft":
-        """A draft, given what the condition tells, that drops nothing."""
+        """A draft without dropout, given the features of the condition."""
 
     def _map_shape(self, shape: Sequence[int]) -> tuple[int, int]:
-        """A shape as that of a map: a sequence is one row."""
+        """The shape of a map. A sequence is a map of one row."""
         if len(shape) != self.ndim or min(shape) < 1:
             raise ValueError(
                 f"this prior takes codes as {LAYOUTS[self.ndim]}, each size at least 1; got the shape {tuple(shape)} "
-                f"for each example"
+                "for each example"
             )
         return (1, shape[0]) if self.ndim == 1 else (shape[0], shape[1])
 
     def _known(self, condition: Condition | None, batch: int, shape: tuple[int, int]) -> Tensor | None:
-        """What a condition tells each position of a map, or all of them alike."""
+        """The features of a condition at each position of a map, or the same for all positions."""
         classes, codes = (None, None) if condition is None else (condition.classes, condition.codes)
         _check_asked(classes, self.classes, "classes")
         _check_asked(codes, self.context, "codes")
@@ -129,8 +131,8 @@ class Prior(nn.Module, ABC):
             check_indices(classes, self.classes, "the condition's classes")
             if classes.shape != (batch,):
                 raise ValueError(
-                    f"the condition's classes must be (batch,) = ({batch},), one for each example; "
-                    f"got shape {tuple(classes.shape)}"
+                    f"the condition's classes must be (batch,) = ({batch},), one for each example; got shape "
+                    f"{tuple(classes.shape)}"
                 )
         if codes is not None and self.context is not None:
             check_indices(codes, self.context, "the condition's codes", "; are they of another level?")
@@ -147,24 +149,24 @@ class Prior(nn.Module, ABC):
         coarse = self._map_shape(codes.shape[1:])
         if any(fine % size for fine, size in zip(shape, coarse, strict=True)):
             raise ValueError(
-                f"each of the condition's codes must cover the same whole number of positions, but "
-                f"{'x'.join(map(str, codes.shape[1:]))} codes can't divide "
-                f"{'x'.join(map(str, shape[2 - self.ndim :]))} positions: take the level above "
-                f"that belongs to this shape"
+                "each of the condition's codes must cover the same whole number of positions, but "
+                f"{'x'.join(map(str, codes.shape[1:]))} codes do not divide "
+                f"{'x'.join(map(str, shape[2 - self.ndim :]))} positions: use codes of the coarser level that belongs "
+                "to this shape"
             )
         return codes.long().reshape(batch, *coarse)
 
 
 class Draft(ABC):
-    """Codes that are settled one after the other, in raster order.
+    """Codes that are set one after the other, in raster order.
 
-    Everything runs in torch's inference mode: what :meth:`next_logits` returns can't enter a graph of gradients.
+    All computations run in torch's inference mode: the result of :meth:`next_logits` has no gradient.
 
     Arguments:
-        batch: how many examples are drafted side by side.
-        shape: of each.
+        batch: the number of examples that are drafted in parallel.
+        shape: the shape of each example.
         codebook_size: the number of codes, :math:`K`.
-        device: of the codes.
+        device: the device of the codes.
     """
 
     def __init__(self, batch: int, shape: Sequence[int], codebook_size: int, device: torch.device) -> None:
@@ -173,28 +175,29 @@ class Draft(ABC):
         self.codebook_size = codebook_size
         self.positions = math.prod(shape)
         self.position = 0
-        """The one that comes next; all are settled once it has reached the number of positions."""
+        """The index of the next position. The draft is complete when it equals the number of positions."""
         self._settled = torch.zeros(batch, self.positions, dtype=torch.int64, device=device)
         self._next: Tensor | None = None
 
     @property
     def codes(self) -> Tensor:  # -> (batch, *shape)
-        """Those that are settled, and 0 for the others."""
+        """The codes that are set so far, and 0 at all other positions."""
         return self._settled.view(self.batch, *self.shape).clone()
 
     @torch.inference_mode()
     def next_logits(self) -> Tensor:  # -> (batch, K)
-        """At the next position, given all that are settled. Asked again before :meth:`put`, it costs nothing."""
+        """The logits at the next position, given all codes before it. A second call before :meth:`put` costs
+        nothing."""
         if self.position == self.positions:
-            raise ValueError(f"all {self.positions} positions are settled: start another draft")
+            raise ValueError(f"all {self.positions} positions are set: start another draft")
         if self._next is None:
             self._next = self._evaluate()
         return self._next
 
     @torch.inference_mode()
     def put(self, codes: Tensor) -> None:  # (batch,)
-        """Settle the next position, and move on."""
-        self.next_logits()  # what later positions remember of this one comes with its logits
+        """Set the code at the next position, and move on."""
+        self.next_logits()  # this also updates the caches that later positions need
         check_indices(codes, self.codebook_size, "codes")
         if codes.shape != (self.batch,):
             raise ValueError(f"codes must be (batch,) = ({self.batch},), got shape {tuple(codes.shape)}")
@@ -204,11 +207,11 @@ class Draft(ABC):
 
     @abstractmethod
     def _evaluate(self) -> Tensor:  # -> (batch, K)
-        """The logits at the next position. It is called once for each, in order."""
+        """The logits at the next position. It is called once for each position, in order."""
 
 
 class RecomputedDraft(Draft):
-    """Without any memory: every position evaluates the whole map anew. What faster drafts are measured against."""
+    """A draft without caches, which evaluates the whole map for each position: the reference for faster drafts."""
 
     @torch.inference_mode()
     def __init__(self, prior: Prior, batch: int, shape: Sequence[int], condition: Condition | None = None) -> None:
@@ -227,7 +230,7 @@ def _check_asked(given: Tensor | None, asked: int | None, name: str) -> None:
     if given is None and asked is not None:
         raise ValueError(
             f"this prior was built with {argument}={asked}: pass condition=Condition({name}=...) with one entry for "
-            f"each example"
+            "each example"
         )
     if given is not None and asked is None:
         raise ValueError(

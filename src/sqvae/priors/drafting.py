@@ -1,4 +1,4 @@
-"""What drafts have in common that go through a map row by row: the rows and columns that they remember."""
+"""Drafts that sample a map row by row, and the caches of rows and columns that they use."""
 
 from abc import ABC, abstractmethod
 from collections import deque
@@ -12,12 +12,12 @@ from sqvae.priors.contract import Draft, Prior
 
 
 class RowDraft(Draft, ABC):
-    """A draft that prepares a row when it begins, so that little is left to do for each of its positions.
+    """A draft that computes as much as possible once for a row, and little for each position.
 
     Arguments:
-        prior: whose weights it uses.
-        batch, shape: of the codes.
-        known: (batch, h, w, channels) or (batch, 1, 1, channels): what the condition tells, if there is one.
+        prior: the prior, whose weights are used.
+        batch, shape: the number of examples and the shape of each.
+        known: (batch, h, w, channels) or (batch, 1, 1, channels): the features of the condition, if there is one.
     """
 
     def __init__(self, prior: Prior, batch: int, shape: Sequence[int], known: Tensor | None) -> None:
@@ -26,7 +26,7 @@ class RowDraft(Draft, ABC):
         self._known = known
         self._width = shape[-1]
         self._nothing = prior.embedding.weight.new_zeros(batch, prior.channels)
-        """(batch, channels): what stands outside of a map."""
+        """(batch, channels): the padding outside of a map."""
 
     def _evaluate(self) -> Tensor:
         row, column = divmod(self.position, self._width)
@@ -35,14 +35,14 @@ class RowDraft(Draft, ABC):
         return self._at(column)
 
     def _code_before(self) -> Tensor:  # -> (batch, channels)
-        """The code that was settled last, embedded; nothing, before the first."""
+        """The embedding of the last code; padding before the first code."""
         if not self.position:
             return self._nothing
         embedded: Tensor = self._embedding(self._settled[:, self.position - 1])
         return embedded
 
     def _codes_above(self) -> Tensor:  # -> (batch, 1, w, channels)
-        """The last row's worth of codes, embedded; nothing, before there is one."""
+        """The embeddings of the last w codes; padding in the first row."""
         if self.position < self._width:
             return self._nothing[:, None, None].expand(-1, 1, self._width, -1)
         embedded: Tensor = self._embedding(self._settled[:, self.position - self._width : self.position])
@@ -50,7 +50,7 @@ class RowDraft(Draft, ABC):
 
     @abstractmethod
     def _begin_row(self, row: int, known: Tensor | None) -> None:
-        """Prepare a row, whose condition is (batch, 1, w, channels) or (batch, 1, 1, channels)."""
+        """Compute the parts that a row shares. Its condition is (batch, 1, w, channels) or (batch, 1, 1, channels)."""
 
     @abstractmethod
     def _at(self, column: int) -> Tensor:  # -> (batch, K)
@@ -58,12 +58,12 @@ class RowDraft(Draft, ABC):
 
 
 class RowMemory:
-    """The last rows that a window of several rows looks at.
+    """A cache of the last rows that a window of several rows covers.
 
     Arguments:
-        window: it.
-        nothing: (batch, channels): what stands above the first row.
-        width: of a row.
+        window: the window.
+        nothing: (batch, channels): the padding above the first row.
+        width: the length of a row.
     """
 
     def __init__(self, window: Window, nothing: Tensor, width: int) -> None:
@@ -71,17 +71,17 @@ class RowMemory:
         self._rows = nothing[:, None, None].expand(-1, window.rows, width, -1)
 
     def add(self, row: Tensor) -> Tensor:  # (batch, 1, w, before) -> (batch, 1, w, after)
-        """What the window gives for one row more."""
+        """Add a row, and return the window's output for it."""
         self._rows = torch.cat((self._rows[:, 1:], row), 1)
         return self._window.last_rows(self._rows)
 
 
 class ColumnMemory:
-    """The last columns that a window of one row looks at.
+    """A cache of the last columns that a window of one row covers.
 
     Arguments:
-        window: it.
-        nothing: (batch, channels): what stands to the left of a row.
+        window: the window.
+        nothing: (batch, channels): the padding to the left of a row.
     """
 
     def __init__(self, window: Window, nothing: Tensor) -> None:
@@ -92,12 +92,12 @@ class ColumnMemory:
         self._dilation = window.dilation
 
     def begin_row(self, told: Tensor | None, width: int) -> None:  # (batch, 1, w, after), or (batch, 1, 1, after)
-        """Forget the columns. Each of the new row will add what it is told to what the window gives."""
+        """Clear the cache for a new row. Its condition `told` is added to the window's output in each column."""
         self._heard = by_column(told, self._bias, len(self._nothing), width)
         self._past = deque([self._nothing] * self._length, self._length)
 
     def add(self, column: int, x: Tensor) -> Tensor:  # (batch, before) -> (batch, after)
-        """What the window gives for one column more."""
+        """Add a column, and return the window's output for it."""
         self._past.append(x)
         features = self._heard[column]
         for number, matrix in enumerate(self._matrices):
@@ -106,14 +106,14 @@ class ColumnMemory:
 
 
 def by_column(told: Tensor | None, bias: Tensor, batch: int, width: int) -> Tensor:  # -> (w, batch, n)
-    """What is added at each column of a row: a bias (n,), and what is told, (batch, 1, w, n) or (batch, 1, 1, n).
+    """The sum to add at each column of a row: a bias (n,), and the condition, (batch, 1, w, n) or (batch, 1, 1, n).
 
-    What is the same for all columns, or for all examples, is stored once.
+    Values that are the same for all columns, or for all examples, are stored once.
     """
     heard = bias[None, None] if told is None else (told[:, 0] + bias).transpose(0, 1).contiguous()
     return heard.expand(width, batch, -1)
 
 
 def _row_of(known: Tensor | None, row: int) -> Tensor | None:
-    """A condition that tells all positions the same has one row only."""
+    """A row of the condition. A condition that is the same at all positions has a single row."""
     return known if known is None or known.shape[1] == 1 else known[:, row : row + 1]

@@ -1,4 +1,4 @@
-"""Priors as the training loop takes them: what a batch of codes costs."""
+"""The training objective of priors: the negative log-likelihood of a batch of codes."""
 
 from dataclasses import dataclass
 
@@ -14,15 +14,16 @@ from sqvae.priors.contract import Condition, Prior
 
 @dataclass(frozen=True)
 class CodeBatch:
-    """Examples of codes, with what belongs to them."""
+    """A batch of examples of codes, with their lengths and conditions."""
 
     codes: Tensor
-    """``(batch, *shape)``: beyond an example's length, any codes."""
+    """``(batch, *shape)``: the codes; those beyond an example's length may be anything."""
     lengths: Tensor | None = None
-    """(batch,): how many codes of a sequence are each example's own; None: all. What lies beyond makes no difference,
-    but for the codes of a level above: an example's last ones see a little of how those are padded."""
+    """(batch,): the number of codes of each sequence; None if all codes count. Codes beyond the length have no
+    effect, except for codes of the next coarser level: the last codes of an example depend a little on how those are
+    padded."""
     condition: Condition | None = None
-    """What is known of them besides, for priors that were built for it."""
+    """The condition of each example, for a conditional prior."""
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -36,7 +37,7 @@ class CodeBatch:
         )
 
     def to(self, device: torch.device) -> "CodeBatch":
-        """The same on another device."""
+        """The same batch on another device."""
         return CodeBatch(
             self.codes.to(device),
             None if self.lengths is None else self.lengths.to(device),
@@ -44,21 +45,22 @@ class CodeBatch:
         )
 
     def chunk(self, chunks: int) -> list["CodeBatch"]:
-        """The same in so many parts, or as many as it can be divided into, like a tensor's."""
+        """The batch in the given number of parts, or fewer if it cannot be divided into as many, like a tensor's
+        `chunk`."""
         size = -(-len(self) // chunks)
         return [self[start : start + size] for start in range(0, len(self), size)]
 
 
 @dataclass(frozen=True)
 class CodeCost:
-    """What a batch of codes costs under a prior."""
+    """The negative log-likelihood of a batch of codes under a prior."""
 
     loss: Tensor
-    """(): nats per code: what training minimises."""
+    """(): the training loss, in nats per code."""
     nats: Tensor
-    """(): of the whole batch, summed."""
+    """(): the sum over the whole batch, in nats."""
     number: Tensor
-    """(): the number of its codes."""
+    """(): the number of codes in the batch."""
 
 
 class CodeLikelihood(nn.Module):
@@ -66,8 +68,8 @@ class CodeLikelihood(nn.Module):
 
     .. math:: \mathcal L = -\frac1N \sum_{i=1}^N \log p(c_i \mid c_{<i}, y)
 
-    The sum is over the N codes of all examples; what lies beyond an example's length is none of them. To average over
-    batches of different sizes, sum up :attr:`CodeCost.nats` and :attr:`CodeCost.number` and divide.
+    The sum is over the N codes of all examples, without those beyond an example's length. To average over batches of
+    different sizes, sum :attr:`CodeCost.nats` and :attr:`CodeCost.number`, and divide.
 
     Arguments:
         prior: one of :data:`sqvae.priors.PRIORS`.
@@ -78,28 +80,29 @@ class CodeLikelihood(nn.Module):
         self.prior = prior
 
     def forward(self, x: CodeBatch, temperature: float | Tensor = 1.0) -> CodeCost:
-        """The cost of a batch.
+        """The negative log-likelihood of a batch.
 
         Arguments:
-            temperature: the loop's, for models that relax their codes; here they are given, and it changes nothing.
+            x: the batch.
+            temperature: not used. The training loop passes it to all models; it is for those that relax their codes.
         """
         logits = self.prior(x.codes, x.condition)
         own = _own(x)
         each = cross_entropy(logits.flatten(0, -2), x.codes.long().flatten(), reduction="none").view(x.codes.shape)
         nats = (each if own is None else torch.where(own, each, 0)).sum()
         number = torch.tensor(x.codes.numel(), device=nats.device) if own is None else own.sum()
-        # Processes whose parts of a batch hold different numbers of codes still add up to the mean over all of it.
+        # If processes have different numbers of codes, their losses still average to the mean over the whole batch.
         shared = mean_over_processes(number.to(nats)) if self.training and own is not None else number
         return CodeCost(nats / shared, nats.detach(), number)
 
 
 def _own(x: CodeBatch) -> Tensor | None:  # -> (batch, n)
-    """Which codes are the examples' own; None: all."""
+    """Whether each code counts; None if all do."""
     if x.lengths is None:
         return None
     if x.codes.ndim != 2:
         raise ValueError(
-            f"only sequences (batch, n) have lengths, and the codes' shape is {tuple(x.codes.shape)}: leave them out"
+            f"only sequences (batch, n) have lengths, but the codes' shape is {tuple(x.codes.shape)}: leave lengths out"
         )
     check_range(x.lengths, 1, x.codes.shape[1], "lengths")
     return within(x.lengths, x.codes.shape[1])

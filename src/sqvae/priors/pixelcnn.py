@@ -12,11 +12,11 @@ from sqvae.priors.contract import Draft, Prior
 from sqvae.priors.drafting import ColumnMemory, RowDraft, RowMemory
 
 DILATIONS = (1, 2, 4, 8, 16, 32)
-"""Of a sequence's layers, in turn, unless others are given."""
+"""The default dilations of a sequence's layers, in turn."""
 
 
 def gate(features: Tensor) -> Tensor:  # (..., 2 channels) -> (..., channels)
-    """The first half tells what, the second how much of it."""
+    """The gated activation: the tanh of the first half, times the sigmoid of the second."""
     what, how_much = features.chunk(2, -1)
     return what.tanh() * how_much.sigmoid()
 
@@ -25,12 +25,12 @@ class GatedLayer(nn.Module):
     r"""One layer of both stacks.
 
     .. math::
-        v' &= W_v * v + V_v y, & v &\leftarrow \tanh(v'_1) \odot \sigma(v'_2) \\
-        h' &= W_h * h + U v' + V_h y, & (h, s) &\leftarrow (h, s) + W_o \left( \tanh(h'_1) \odot \sigma(h'_2) \right)
+        v' &= W_v * v + V_v y, & v &\leftarrow \tanh(v'_1) \odot \sigma(v'_2) \\ h' &= W_h * h + U v' + V_h y, & (h, s)
+        &\leftarrow (h, s) + W_o \left( \tanh(h'_1) \odot \sigma(h'_2) \right)
 
-    The vertical stack v holds the rows above a position, the horizontal stack h its own row to the left, and what it
-    hears of the former; so no earlier position is in a blind spot. h goes on to the next layer, and s is summed up over
-    the layers for the output. y is what the condition tells. A sequence has no rows above, and no v.
+    The vertical stack v sees the rows above a position. The horizontal stack h sees its own row to the left and takes
+    the vertical stack as an input, so there is no blind spot. h is the input of the next layer, and s is summed over
+    the layers for the output. y is the features of the condition. A sequence has no rows above, and no v.
 
     Arguments:
         channels: of v, of h and of s.
@@ -66,8 +66,13 @@ class GatedLayer(nn.Module):
         return v, stream
 
     def descend(self, v: Tensor, known: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """From the vertical convolution's result, (batch, h, w, 2 channels), the next v, (batch, h, w, channels), and
-        what the horizontal stack hears of it and of y, (batch, h, w, 2 channels)."""
+        """The next v, (batch, h, w, channels), and the horizontal stack's input from v and y, (batch, h, w, 2
+        channels).
+
+        Arguments:
+            v: the output of the vertical convolution, (batch, h, w, 2 channels).
+            known: the features of the condition, y.
+        """
         told = None if self.condition is None or known is None else self.condition(known)
         if self.link is None:
             return v, told
@@ -81,18 +86,18 @@ class GatedLayer(nn.Module):
 class PixelCNN(Prior):
     """Gated PixelCNN: two stacks of gated convolutions, one for the rows above and one for the codes to the left.
 
-    For sequences there is one stack, whose dilated convolutions see far back: with n layers of dilations d, each of a
-    kernel k, ``1 + (k // 2) * sum(d)`` positions, which are 127 by default.
+    For sequences there is one stack of dilated convolutions. With layers of dilations d and kernel k, its receptive
+    field is ``1 + (k // 2) * sum(d)`` positions, which are 127 by default.
 
     Arguments:
         codebook_size: the number of codes, :math:`K`.
         ndim: 2 for maps, 1 for sequences.
-        channels: the width of either stack.
-        layers: how many there are. A map's layer sees ``kernel // 2`` rows and columns further than the one before.
-        kernel: the width of the square window of which a layer sees the earlier half; odd.
-        dilations: of a sequence's layers, in turn; (1, 2, 4, 8, 16, 32) by default. Maps have none.
-        classes, context: of the condition, see :class:`sqvae.priors.Prior`.
-        dropout: in training, the share of what each layer's gates let through that is dropped.
+        channels: the number of channels of either stack.
+        layers: the number of layers. A map's layer sees ``kernel // 2`` rows and columns further than the one before.
+        kernel: the kernel size, of which only the half before a position is used; odd.
+        dilations: the dilations of a sequence's layers, in turn; (1, 2, 4, 8, 16, 32) by default. Maps have none.
+        classes, context: the sizes of the condition: see :class:`sqvae.priors.Prior`.
+        dropout: the dropout probability of each layer's gated activation in training.
     """
 
     def __init__(
@@ -141,10 +146,11 @@ class PixelCNN(Prior):
 
 
 class PixelCNNDraft(RowDraft):
-    """Remembers of every layer the last rows of the vertical stack, and the last columns of the horizontal one.
+    """A draft that caches the last rows of the vertical stack and the last columns of the horizontal stack in every
+    layer.
 
-    The vertical stack of a row is computed when the row begins, once for all its positions. What is left for a position
-    is the horizontal stack at that position alone.
+    The vertical stack of a row is computed once, when the row begins. A position then needs only the horizontal stack
+    at that position.
     """
 
     def __init__(self, prior: PixelCNN, batch: int, shape: Sequence[int], known: Tensor | None) -> None:
@@ -168,12 +174,12 @@ class PixelCNNDraft(RowDraft):
 
 
 class LayerMemory:
-    """What a draft remembers of one layer.
+    """The caches of one layer in a draft.
 
     Arguments:
-        layer: it.
-        nothing: (batch, channels): what stands outside of a map.
-        width: of the map.
+        layer: the layer.
+        nothing: (batch, channels): the padding outside of a map.
+        width: the width of the map.
     """
 
     def __init__(self, layer: GatedLayer, nothing: Tensor, width: int) -> None:
@@ -184,7 +190,7 @@ class LayerMemory:
         self._out, self._bias = layer.out.weight.T, layer.out.bias
 
     def begin_row(self, v: Tensor, known: Tensor | None) -> Tensor:  # (batch, 1, w, channels), likewise for the next
-        """The vertical stack of a new row, and what the horizontal one hears of it."""
+        """The vertical stack of a new row, which also prepares the row's horizontal stack."""
         v, told = self._layer.descend(v if self._rows is None else self._rows.add(v), known)
         self._columns.begin_row(told, self._width)
         return v
@@ -202,7 +208,7 @@ def _dilations(dilations: Sequence[int] | None, ndim: int) -> tuple[int, ...]:
         return (1,)
     turns = DILATIONS if dilations is None else tuple(dilations)
     if not turns:
-        raise ValueError("dilations must name at least one; (1,) leaves no position out")
+        raise ValueError("dilations must have at least one entry; use (1,) for no dilation")
     for dilation in turns:
         check_size(dilation, "each of the dilations")
     return turns

@@ -15,7 +15,7 @@ from sqvae.priors.residual import ConvolutionLayer, ConvolutionMemory, Neighbour
 
 
 class Block(nn.Module):
-    """Some convolutions one after the other, and then attention."""
+    """Several convolutions, followed by attention."""
 
     def __init__(self, convolutions: Iterable[ConvolutionLayer], attention: AttentionLayer) -> None:
         super().__init__()
@@ -32,21 +32,21 @@ class Block(nn.Module):
 class PixelSNAIL(Prior):
     """PixelSNAIL: blocks of gated causal convolutions, each followed by attention to all earlier positions.
 
-    The convolutions see what is near, and attention finds what matters among all the rest. As in the paper, but for
-    residual layers of one causal convolution and a pointwise one, rather than two causal ones, and attention without
+    The convolutions see near positions, and attention sees all earlier ones. There are two differences from the paper:
+    a residual layer has one causal and one pointwise convolution rather than two causal ones, and attention has no
     residual layers of its own.
 
     Arguments:
         codebook_size: the number of codes, :math:`K`.
         ndim: 2 for maps, 1 for sequences.
-        channels: the width of the network.
-        blocks: how many there are.
-        layers: the convolutions of each block.
-        kernel: the width of the square window of which a convolution sees the earlier half; odd.
-        heads: of attention.
-        attention: the width of queries, keys and values over all heads; half of the channels by default.
-        classes, context: of the condition, see :class:`sqvae.priors.Prior`.
-        dropout: in training, the share of what each layer finds that is dropped.
+        channels: the number of channels of the network's layers.
+        blocks: the number of blocks.
+        layers: the number of convolutional layers in each block.
+        kernel: the kernel size of the convolutions, of which only the half before a position is used; odd.
+        heads: the number of attention heads.
+        attention: the total dimension of queries, keys and values over all heads; half of the channels by default.
+        classes, context: the sizes of the condition: see :class:`sqvae.priors.Prior`.
+        dropout: the dropout probability in each layer in training.
     """
 
     def __init__(
@@ -70,8 +70,8 @@ class PixelSNAIL(Prior):
             check_size(size, name)
         if width % heads:
             raise ValueError(
-                f"{heads} heads can't share a width of {width} evenly: choose attention (by default half of the "
-                f"channels) a multiple of heads"
+                f"attention must be a multiple of heads, got attention={width} (by default half of the channels) and "
+                f"heads={heads}"
             )
         reach, rows = check_kernel(kernel), ndim > 1
         conditional = classes is not None or context is not None
@@ -101,7 +101,7 @@ class PixelSNAIL(Prior):
 
 
 class PixelSNAILDraft(RowDraft):
-    """Remembers of every convolution the last rows and columns, and of attention all keys and values."""
+    """A draft that caches the last rows and columns of every convolution, and all keys and values of attention."""
 
     def __init__(self, prior: PixelSNAIL, batch: int, shape: Sequence[int], known: Tensor | None) -> None:
         super().__init__(prior, batch, shape, known)
@@ -129,7 +129,7 @@ class PixelSNAILDraft(RowDraft):
 
 
 class BlockMemory:
-    """What a draft remembers of a block."""
+    """The caches of a block in a draft."""
 
     def __init__(self, block: Block, nothing: Tensor, shape: tuple[int, int]) -> None:
         layers = cast("Iterable[ConvolutionLayer]", block.convolutions)

@@ -1,4 +1,4 @@
-"""Gated residual layers: a stream of features goes through the network, and each layer adds to it."""
+"""Gated residual layers."""
 
 from collections import deque
 
@@ -11,16 +11,16 @@ from sqvae.priors.drafting import ColumnMemory, RowMemory, by_column
 
 
 class GatedUpdate(nn.Module):
-    r"""What a layer adds to the stream x.
+    r"""The gated residual update of a layer's input x.
 
     .. math:: x \leftarrow x + a \odot \sigma(b), \qquad (a, b) = W\, \mathrm{elu}(f) + V y
 
-    f is what the layer has found, and y what the condition tells.
+    f is the output of the layer, and y is the features of the condition.
 
     Arguments:
-        channels: of x, f and y.
+        channels: the number of channels of x, f and y.
         conditional: whether there is a condition.
-        dropout: in training, the share of elu(f) that is dropped.
+        dropout: the dropout probability of elu(f) in training.
     """
 
     def __init__(self, channels: int, *, conditional: bool, dropout: float) -> None:
@@ -39,13 +39,13 @@ class GatedUpdate(nn.Module):
 
 
 def add_gated(x: Tensor, mixed: Tensor) -> Tensor:  # (..., channels), (..., 2 channels) -> (..., channels)
-    """The first half tells what to add, the second how much of it."""
+    """x plus the first half of `mixed`, times the sigmoid of its second half."""
     what, how_much = mixed.chunk(2, -1)
     return torch.addcmul(x, what, how_much.sigmoid())
 
 
 class UpdateMemory:
-    """What a draft keeps of an update: what each column of the present row hears of the condition."""
+    """The cache of an update in a draft: the condition's part at each column of the current row."""
 
     def __init__(self, update: GatedUpdate) -> None:
         self._update = update
@@ -59,16 +59,16 @@ class UpdateMemory:
 
 
 class Neighbours(nn.Module):
-    """A convolution over the positions near and before each: the rows above in full width, and its own to the left.
+    """A convolution over near, earlier positions: the rows above on both sides, and the own row to the left.
 
-    What lies above to the right of its window's corner is out of sight however many there are of it, so it needs
-    attention beside it.
+    Positions above, to the right of the window's corner, stay out of sight for any number of such layers, so they need
+    attention in addition.
 
     Arguments:
-        channels: of what goes in and comes out.
-        reach: how far it looks up, to the left and, above, to the right.
+        channels: the number of channels of the input and the output.
+        reach: the number of positions that it sees upwards, to the left and, above, to the right.
         rows: whether there are rows above.
-        own: whether it looks at the position itself, too.
+        own: whether it sees the position itself, too.
     """
 
     def __init__(self, channels: int, *, reach: int, rows: bool, own: bool = True) -> None:
@@ -83,12 +83,12 @@ class Neighbours(nn.Module):
 
 
 class NeighboursMemory:
-    """What a draft remembers of such a convolution.
+    """The caches of such a convolution in a draft.
 
     Arguments:
         neighbours: the convolution.
-        nothing: (batch, channels): what stands outside of a map.
-        width: of the map.
+        nothing: (batch, channels): the padding outside of a map.
+        width: the width of the map.
     """
 
     def __init__(self, neighbours: Neighbours, nothing: Tensor, width: int) -> None:
@@ -97,7 +97,7 @@ class NeighboursMemory:
         self._columns = ColumnMemory(neighbours.beside, nothing)
 
     def begin_row(self, above: Tensor) -> None:  # (batch, 1, w, channels)
-        """Look at the row above, if there are such, and go to the next."""
+        """Add the row above, if there are rows, and begin the next row."""
         self._columns.begin_row(None if self._rows is None else self._rows.add(above), self._width)
 
     def at(self, column: int, x: Tensor) -> Tensor:  # (batch, channels) -> (batch, channels)
@@ -106,10 +106,10 @@ class NeighboursMemory:
 
 
 class ConvolutionLayer(nn.Module):
-    r"""A gated update by what a position's neighbours hold: :math:`f = W * \mathrm{elu}(x)`.
+    r"""A gated update with a convolution over a position's neighbours: :math:`f = W * \mathrm{elu}(x)`.
 
     Arguments:
-        channels: of x and of f.
+        channels: the number of channels of x and f.
         reach, rows: see :class:`Neighbours`.
         conditional, dropout: see :class:`GatedUpdate`.
     """
@@ -125,13 +125,13 @@ class ConvolutionLayer(nn.Module):
 
 
 class ConvolutionMemory:
-    """What a draft remembers of such a layer."""
+    """The caches of such a layer in a draft."""
 
     def __init__(self, layer: ConvolutionLayer, nothing: Tensor, width: int) -> None:
         self._neighbours = NeighboursMemory(layer.neighbours, nothing, width)
         self._update = UpdateMemory(layer.update)
         self._batch, self._width = len(nothing), width
-        kept = 1 if layer.neighbours.above is None else width  # a sequence has no row below that would ask for more
+        kept = 1 if layer.neighbours.above is None else width  # a sequence has no row below that would need more
         self._row = deque([nothing] * kept, kept)
 
     def begin_row(self, known: Tensor | None) -> None:

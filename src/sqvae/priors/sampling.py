@@ -1,4 +1,4 @@
-"""Drawing codes: one position from its logits, or whole maps from a prior."""
+"""Sampling of codes: at one position from its logits, or whole maps from a prior."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,7 +10,7 @@ from sqvae.distributions.checks import check_finite, check_offset, check_size
 from sqvae.priors.contract import Condition, Draft, Prior
 
 Progress = Callable[[int, int], None]
-"""Told after each position how many are settled, and of how many."""
+"""A function that is called after each position with the number of positions that are done and their total."""
 
 DraftMaker = Callable[[Prior, int, Sequence[int], Condition | None], Draft]
 
@@ -23,20 +23,20 @@ def draw(
     top_k: int | None = None,
     top_p: float | None = None,
 ) -> Tensor:  # (batch, K), (batch,) -> (batch,)
-    r"""A code for each row of logits.
+    r"""A code drawn for each row of logits.
 
     .. math:: p = \mathrm{softmax}(l / \tau), \qquad c = \min \{ k : u \sum_j p_j < p_1 + \dots + p_k \}
 
-    With `top_k` or `top_p` the codes are first brought into the order of their probabilities, and those at the end left
-    out. Of codes that are equally likely the one of the lower number comes first.
+    With `top_k` or `top_p` the codes are first sorted by their probabilities, and the least likely ones are left out.
+    Of equally likely codes, the one with the lower index comes first.
 
     Arguments:
-        logits: l.
-        uniform: u, at least 0 and below 1; drawn by torch's own generator by default.
-        temperature: :math:`\tau`; 0 takes the likeliest code.
-        top_k: leave out all but so many of the likeliest codes.
-        top_p: of those, leave out all but the fewest likeliest that together have at least this share of what they
-            all have. More than 0, and at most 1.
+        logits: the logits l.
+        uniform: the random numbers u, at least 0 and below 1; by default torch's generator draws them.
+        temperature: the temperature :math:`\tau`; 0 takes the likeliest code.
+        top_k: the number of likeliest codes to keep.
+        top_p: keep only the fewest likeliest of these codes whose total probability is at least this share of that of
+            all of them. It is more than 0 and at most 1.
     """
     check_choices(temperature, top_k, top_p)
     if logits.ndim != 2:
@@ -48,7 +48,7 @@ def draw(
         raise ValueError(f"uniform must be (batch,) = ({len(logits)},), got shape {tuple(uniform.shape)}")
     if uniform is None:
         uniform = torch.rand(len(logits), dtype=torch.float64, device=logits.device)
-    # Relative to the largest, so that no temperature is too small.
+    # Logits are relative to the largest, so that a small temperature does not overflow.
     probabilities = ((logits - logits.amax(-1, keepdim=True)).double() / temperature).softmax(-1)
     if top_k is None and top_p is None:
         return _invert(probabilities, uniform)
@@ -61,10 +61,10 @@ def draw(
 
 
 def _invert(weights: Tensor, uniform: Tensor) -> Tensor:  # (batch, n), (batch,) -> (batch,)
-    """Where the cumulated weights first exceed a share of their sum."""
+    """The first index at which the cumulative weights exceed a share of their sum."""
     cumulated = weights.cumsum(-1)
     total = cumulated[:, -1:]
-    # Rounding must not reach the sum itself, which no weight exceeds.
+    # The share must stay below the sum after rounding, because no cumulative weight exceeds the sum.
     share = torch.minimum(uniform.to(weights)[:, None] * total, total.nextafter(torch.zeros_like(total)))
     return torch.searchsorted(cumulated, share, right=True).squeeze(-1)
 
@@ -83,22 +83,23 @@ def sample(
     progress: Progress | None = None,
     draft: DraftMaker | None = None,
 ) -> Tensor:  # -> (batch, *shape)
-    """Codes from a prior, position by position.
+    """Codes sampled from a prior, position by position.
 
-    Each example of a seed has random numbers of its own, one for each position, so the batches in which examples are
-    drawn make no difference, as far as rounding goes: ``sample(prior, 8, ...)`` gives what ``sample(prior, 5, ...)``
-    and ``sample(prior, 3, ..., first=5)`` give.
+    The random numbers depend on the seed, the index of the example and the position only. So the batch size makes no
+    difference, up to rounding: ``sample(prior, 8, ...)`` returns what ``sample(prior, 5, ...)`` and ``sample(prior, 3,
+    ..., first=5)`` return.
 
     Arguments:
-        prior: see :data:`sqvae.priors.PRIORS`.
-        batch: how many examples.
-        shape: of each: (h, w), or (n,).
-        condition: of each example, for priors that were built for one.
+        prior: one of :data:`sqvae.priors.PRIORS`.
+        batch: the number of examples.
+        shape: the shape of each example: (h, w), or (n,).
+        condition: the condition of each example, for a conditional prior.
         temperature, top_k, top_p: see :func:`draw`.
-        seed: of the random numbers.
+        seed: the seed of the random numbers.
         first: the index of the first example.
-        progress: told after each position how many are settled, and of how many.
-        draft: what evaluates the prior; by default its own :meth:`sqvae.priors.Prior.start`.
+        progress: a function that is called after each position with the number of positions that are done and their
+            total.
+        draft: a function that starts the draft to evaluate the prior with; by default :meth:`sqvae.priors.Prior.start`.
     """
     check_choices(temperature, top_k, top_p)
     check_size(batch, "batch")
@@ -114,17 +115,17 @@ def sample(
 
 
 def uniform_numbers(seed: int, examples: Sequence[int], positions: int) -> Tensor:  # -> (examples, positions)
-    """At least 0 and below 1, in float64: a function of the seed, the index of the example and the position alone.
+    """Random numbers in [0, 1), in float64, that depend on the seed, the index of the example and the position only.
 
-    They come from a generator that counts (Philox), with the seed as its key and the example's index in the upper half
-    of its counter: no two examples can meet.
+    They come from a counter-based generator (Philox), with the seed as its key and the example's index in the upper
+    half of its counter, so that the streams of two examples never overlap.
     """
     streams = [np.random.Philox(key=seed % 2**64, counter=example << 128) for example in examples]
     return torch.from_numpy(np.stack([np.random.Generator(stream).random(positions) for stream in streams]))
 
 
 def check_choices(temperature: float, top_k: int | None, top_p: float | None) -> None:
-    """Raise if codes can't be drawn like that."""
+    """Raise if codes cannot be drawn with these options."""
     check_offset(temperature, "temperature")
     if top_k is not None:
         check_size(top_k, "top_k")

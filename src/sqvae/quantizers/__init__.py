@@ -1,4 +1,4 @@
-"""Quantizers: one contract, and one dictionary that lists them all."""
+"""Quantizers: one interface, and one dictionary that lists them all."""
 
 import inspect
 from collections.abc import Callable, Mapping

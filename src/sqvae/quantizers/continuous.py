@@ -1,4 +1,4 @@
-"""The continuous latent of a VAE, under the same contract."""
+"""The continuous latent of a VAE, with the interface of a quantizer."""
 
 import torch
 from torch import Tensor
@@ -13,11 +13,11 @@ class GaussianLatent(Quantizer):
     .. math:: q(z_i \mid x) = \mathcal N(\hat z_i, \mathrm{diag}(e^{h_i})), \qquad
               D_{KL} = \tfrac12 \sum_{ij} \left(\hat z_{ij}^2 + e^{h_{ij}} - h_{ij} - 1\right)
 
-    Its "codes" are the encodings themselves. A latent of one vector a sample is (batch, dim).
+    Its "codes" are the encodings themselves. A latent of one vector per sample is (batch, dim).
 
     Arguments:
         dim: the dimension of the latent.
-        channel_first: latent maps are (batch, dim, ...).
+        channel_first: whether latent maps are (batch, dim, ...).
     """
 
     needs_log_variance = True
@@ -51,7 +51,7 @@ class GaussianLatent(Quantizer):
         expected = positions.as_map(positions.vectors).shape
         if log_variance is None or log_variance.shape != expected:
             got = "none" if log_variance is None else f"shape {tuple(log_variance.shape)}"
-            raise ValueError(f"log_variance must come from the encoder, of shape {tuple(expected)}; got {got}")
+            raise ValueError(f"log_variance from the encoder must have the shape {tuple(expected)}; got {got}")
         return positions.rows(log_variance, "log_variance")
 
     def extra_repr(self) -> str:

@@ -1,4 +1,4 @@
-"""The contract that every quantizer keeps, learned or not, discrete or not."""
+"""The interface that all quantizers share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -14,86 +14,89 @@ from sqvae.distributions.checks import check_finite, check_indices, check_positi
 
 
 class Stage(NamedTuple):
-    """How far a run has come, as a quantizer needs to know it: in place of the temperature alone."""
+    """The schedule's values at one training step, as a quantizer needs them. It can be passed in place of the
+    temperature."""
 
     temperature: float | Tensor = 1.0
-    """Of the relaxation, > 0."""
+    """The temperature of the relaxation, > 0."""
     latent_weight: float | Tensor = 1.0
-    """What the quantizer's terms count for its own spread, a variance or a concentration. At 1 that is trained by the
-    bound, like all else; towards 0 it goes as far as the error alone asks for."""
+    """The weight of the quantizer's terms in the gradient of its own variance or concentration. At 1 the bound
+    trains the variance, like all other parameters; towards 0 only the reconstruction error does."""
     straight_through: float | Tensor = 0.0
-    """How much of the decoder's gradient is given to the encodings as it is, besides what comes through the relaxed
-    draw. That vanishes as choices become certain, and the encoder would learn nothing more from the error."""
+    """The share of the decoder's gradient that is passed straight to the encodings, in addition to the gradient
+    through the relaxed sample. The latter vanishes as assignments become certain, and the encoder would then learn
+    nothing more from the reconstruction error."""
     evenness: float | Tensor = 0.0
-    """How strongly the codes' use is pulled towards even, at least 0. At 1 a code that is used e times as often as the
-    average costs a nat more than one that is used so."""
+    """The weight, at least 0, of a term that makes codebook usage even. At 1, a code that is used e times as often
+    as the average costs one nat more than a code of average use."""
 
 
 @dataclass(frozen=True)
 class Quantized:
-    """What a quantizer returns. It unpacks as ``z_q, codes, loss``; the rest is there by name.
+    """The output of a quantizer. It unpacks as ``z_q, codes, loss``; all other values are attributes.
 
-    All scalars are per sample: summed over the positions of a sample, averaged over the batch, in nats where they are
-    terms of the bound.
+    All scalars are per sample: summed over the positions of a sample and averaged over the batch. Terms of the bound
+    are in nats.
     """
 
     z_q: Tensor = field(repr=False)
-    """Like z: what the decoder receives."""
+    """The quantized latents, of the shape of z: the decoder's input."""
     codes: Tensor = field(repr=False)
-    """(batch, ...): the index of each position's code: in training the one drawn, in ``eval()`` the likeliest. For a
-    continuous latent, the mean itself."""
+    """(batch, ...): the index of the code at each position. In training it is the code that was drawn, in ``eval()``
+    the likeliest. For a continuous latent it is the mean itself."""
     loss: Tensor
     """(): the quantizer's part of the training objective."""
     divergence: Tensor
-    """(): what the bound on the log-likelihood pays for the latent, constants included."""
+    """(): the latent's part of the bound on the log-likelihood, constants included."""
     regularizer: Tensor
-    """(): the part of the loss that draws encodings and codes together."""
+    """(): the part of the loss that pulls encodings and codes together."""
     entropy: Tensor
-    """(): of the assignment probabilities; 0 where assignment is deterministic."""
+    """(): the entropy of the assignment probabilities; 0 if the assignment is deterministic."""
     counts: Tensor = field(repr=False)
-    """(K,): how many of the positions that count took each code."""
+    """(K,): the number of unmasked positions that took each code."""
     mean_probabilities: Tensor = field(repr=False)
-    """(K,): the assignment probabilities averaged over the positions that count."""
+    """(K,): the assignment probabilities, averaged over the unmasked positions."""
     variance: Tensor | None = field(default=None, repr=False)
-    """The variance of the (de)quantization, with the axes that it depends on; None where there is none."""
+    """The variance of the (de)quantization, with the axes that it depends on; None if the quantizer has none."""
     concentration: Tensor | None = None
-    """(): the concentration of the von Mises-Fisher (de)quantization, likewise."""
+    """(): the concentration of the von Mises-Fisher (de)quantization; None if the quantizer has none."""
 
     def __iter__(self) -> Iterator[Tensor]:
         return iter((self.z_q, self.codes, self.loss))
 
     @property
     def perplexity(self) -> Tensor:
-        """(): of the codes taken in this batch, between 1 and K.
+        """(): the perplexity of the codes in this batch, between 1 and K.
 
-        In training codes are drawn, and a quantizer that draws blindly takes them all: to see how many carry
-        information, look at it in ``eval()``, over more than one batch, or at the entropy.
+        In training, codes are drawn at random, and a quantizer that draws them blindly uses them all. To see how many
+        codes carry information, measure it in ``eval()`` over several batches, or look at the entropy.
         """
         return perplexity(self.counts)
 
     @property
     def soft_perplexity(self) -> Tensor:
-        """(): of the mean assignment probabilities in this batch, between 1 and K."""
+        """(): the perplexity of the mean assignment probabilities in this batch, between 1 and K."""
         return perplexity(self.mean_probabilities)
 
 
 @dataclass(frozen=True)
 class Positions:
-    """A latent map as a list of vectors, and the way back."""
+    """A latent map as a list of vectors, and the way back to a map."""
 
     vectors: Tensor
-    """(N, d): one row a position; 0 where the mask leaves a position out."""
+    """(N, d): one row for each position; 0 at masked positions."""
     mask: Tensor | None
-    """(N,): True where a position counts."""
+    """(N,): True at the positions that count."""
     shape: torch.Size
-    """(batch, ...), without the vectors' axis."""
+    """(batch, ...): the shape of the map without the vectors' axis."""
     channel_first: bool
     dtype: torch.dtype
-    """The encodings' own type, which half-precision vectors leave for float32 and return to."""
+    """The data type of the encodings. Half-precision vectors are computed in float32 and returned in this type."""
 
     @property
     def number(self) -> int:
-        """N; by the shape rather than ``len``, which would tie an exported program to one size."""
+        """The number of positions, N. It is read from the shape, because ``len`` would fix the size in an exported
+        program."""
         return self.vectors.shape[0]
 
     @property
@@ -102,21 +105,21 @@ class Positions:
 
     @property
     def weights(self) -> Tensor:  # (N,)
-        """1 where a position counts, 0 where it does not."""
+        """1 at the positions that count, 0 at masked ones."""
         if self.mask is None:
             return self.vectors.new_ones(self.number)
         return self.mask.to(self.vectors.dtype)
 
     def per_sample(self, values: Tensor) -> Tensor:  # (N,) -> ()
-        """Sum over the positions that count, average over the batch."""
+        """The sum over the unmasked positions, averaged over the batch."""
         return (values if self.mask is None else values * self.mask).sum() / self.batch
 
     def per_sample_count(self) -> Tensor:  # -> ()
-        """How many positions count, averaged over the batch."""
+        """The number of unmasked positions, averaged over the batch."""
         return self.weights.sum() / self.batch
 
     def rows(self, latent: Tensor, name: str) -> Tensor:  # (batch, ..., d) or (batch, d, ...) -> (N, d)
-        """Another map of the same layout as a list of vectors, with 0 where the mask leaves a position out."""
+        """Another map of the same layout as a list of vectors, with 0 at masked positions."""
         last = latent.movedim(1, -1) if self.channel_first else latent
         rows = last.reshape(self.number, -1).to(self.vectors.dtype)
         if self.mask is not None:
@@ -132,24 +135,24 @@ class Positions:
         return indices.view(self.shape)
 
     def count(self, codes: Tensor, codebook_size: int) -> Tensor:  # (N,) -> (K,)
-        """How many of the positions that count took each code."""
+        """The number of unmasked positions that took each code."""
         return self.weights.new_zeros(codebook_size).index_add_(0, codes, self.weights)
 
 
 class Quantizer(nn.Module, ABC):
-    """Turns encodings into codes and codes into vectors.
+    """Turns encodings into codes, and codes into vectors.
 
     Arguments:
         dim: the dimension of a latent vector.
-        channel_first: latent maps are (batch, dim, ...), as convolutions give them, rather than (batch, ..., dim).
-            Every method takes the same argument for a single call.
+        channel_first: whether latent maps are (batch, dim, ...), as convolutions return them, rather than (batch, ...,
+            dim). Every method takes the same argument for a single call.
     """
 
     needs_log_variance = False
-    """Whether ``forward`` wants a log-variance from the encoder."""
+    """Whether ``forward`` needs a log-variance from the encoder."""
 
     relaxes = False
-    """Whether what it passes on in training is a relaxed draw, a mixture of codes, rather than one of them."""
+    """Whether z_q in training is a relaxed sample, a mixture of codes, rather than a single code."""
 
     def __init__(self, dim: int, *, channel_first: bool = False) -> None:
         super().__init__()
@@ -170,17 +173,18 @@ class Quantizer(nn.Module, ABC):
         """Quantize a batch of encodings.
 
         In training a stochastic quantizer draws (relaxed) samples; in ``eval()`` the result is deterministic. Inputs
-        are checked, except in a compiled graph, which can't raise on what its tensors hold.
+        are checked, except in a compiled graph, which cannot raise depending on the values of its tensors.
 
         Arguments:
             z: (batch, ..., dim), or (batch, dim, ...) if channel-first; the encoder's output.
-            temperature: of the relaxation, > 0, or all that a schedule says of a step. Tensors spare `torch.compile` a
-                recompilation when they change.
-            log_variance: from the encoder's second head, where the quantizer asks for it: of z's shape, and averaged
-                over the axes that share a variance, or with those axes already gone.
-            mask: (batch, ...), True where a position counts. The others are left out of the loss, the statistics and
-                every update, whatever they hold.
-            sample: in ``eval()``, draw a code from the assignment probabilities rather than take the likeliest.
+            temperature: the temperature of the relaxation, > 0, or a `Stage` with all values of a schedule. Tensors
+                avoid a recompilation by `torch.compile` when the values change.
+            log_variance: the output of the encoder's second head, if the quantizer needs it. It has z's shape, and is
+                averaged over the axes that share a variance, or it lacks those axes.
+            mask: (batch, ...), True at the positions that count. Masked positions are left out of the loss, the
+                statistics and every update, whatever they hold.
+            sample: in ``eval()``, draw a code from the assignment probabilities instead of taking the likeliest.
+            channel_first: the layout of z for this call; None takes the quantizer's own.
         """
         stage = temperature if isinstance(temperature, Stage) else Stage(temperature)
         self._check_temperature(stage.temperature)
@@ -198,9 +202,9 @@ class Quantizer(nn.Module, ABC):
         mask: Tensor | None = None,
         channel_first: bool | None = None,
     ) -> Tensor:  # (batch, ..., d) -> (batch, ...)
-        """The likeliest code of each position: deterministic, exact, no loss and no noise.
+        """The likeliest code at each position: deterministic and exact, without loss or noise.
 
-        Positions that the mask leaves out may hold anything; they get some code as well.
+        Masked positions may hold anything; they get some code as well.
         """
         positions = self._positions(z, mask, channel_first)
         with torch.autocast(z.device.type, enabled=False):
@@ -208,22 +212,22 @@ class Quantizer(nn.Module, ABC):
 
     @abstractmethod
     def decode(self, codes: Tensor, *, channel_first: bool | None = None) -> Tensor:  # (batch, ...) -> (batch, ..., d)
-        """The vectors that codes stand for."""
+        """The code vectors of the codes."""
 
     def project(self, vectors: Tensor) -> Tensor:  # (..., d) -> (..., d)
-        """Encodings as they are compared with codes: as they are, unless a quantizer says otherwise."""
+        """Encodings in the form in which they are compared with codes. By default they are unchanged."""
         return vectors
 
     @abstractmethod
     def _quantize(self, positions: Positions, scale: Tensor, stage: Stage, sample: bool) -> Quantized:
-        """Quantize a list of positions, whose spread `scale` was made by :meth:`_scale`."""
+        """Quantize a list of positions, with the `scale` that :meth:`_scale` returned."""
 
     @abstractmethod
     def _encode(self, positions: Positions, scale: Tensor) -> Tensor:
         """The codes of a list of positions, as a map."""
 
     def _scale(self, log_variance: Tensor | None, positions: Positions, *, optional: bool = False) -> Tensor:
-        """What spreads the (de)quantization: nothing, unless the quantizer says otherwise."""
+        """The log-scale of the (de)quantization. By default there is none, and it is 0."""
         if log_variance is not None:
             raise ValueError(f"{type(self).__name__} has no variance that depends on the input: leave out log_variance")
         return positions.vectors.new_zeros(())
@@ -236,7 +240,7 @@ class Quantizer(nn.Module, ABC):
         if z.ndim < 2:
             raise ValueError(f"z must be {layout} with at least 2 axes, got shape {tuple(z.shape)}")
         if z.numel() == 0:
-            raise ValueError(f"z is empty, of shape {tuple(z.shape)}: a batch needs at least one position")
+            raise ValueError(f"z is empty, with shape {tuple(z.shape)}: a batch needs at least one position")
         if not z.is_floating_point():
             raise ValueError(f"z must hold real numbers, got {z.dtype}")
         if z.shape[axis] != self.dim:
@@ -253,11 +257,11 @@ class Quantizer(nn.Module, ABC):
         if mask is not None:
             if mask.shape != z.shape[:-1] or mask.dtype != torch.bool:
                 raise ValueError(
-                    f"mask must be boolean, (batch, ...) = {tuple(z.shape[:-1])}, True where a position counts; "
+                    f"mask must be boolean, (batch, ...) = {tuple(z.shape[:-1])}, True at the positions that count; "
                     f"got {mask.dtype} of shape {tuple(mask.shape)}"
                 )
             if not torch.compiler.is_compiling() and not mask.any():
-                raise ValueError("mask leaves out every position; it must be True where a position counts")
+                raise ValueError("mask leaves out all positions; it must be True at the positions that count")
             mask = mask.reshape(-1)
             vectors = torch.where(mask.unsqueeze(-1), vectors, 0)
         check_finite(vectors, "z")
@@ -278,7 +282,8 @@ class CodebookQuantizer(Quantizer, ABC):
     Arguments:
         codebook_size: the number of codes, :math:`K`.
         dim: the dimension of a code, :math:`d_b`.
-        codebook_scale: the standard deviation of the codes' numbers before training.
+        codebook_scale: the standard deviation of the codes' components before training.
+        channel_first: whether latent maps are (batch, dim, ...).
     """
 
     def __init__(
@@ -291,7 +296,7 @@ class CodebookQuantizer(Quantizer, ABC):
         self.codebook = nn.Parameter(codebook_scale * torch.randn(codebook_size, dim))
 
     def vectors(self) -> Tensor:  # -> (K, d)
-        """The codes as the decoder sees them."""
+        """The code vectors as the decoder sees them."""
         return self.codebook
 
     def _positions(self, z: Tensor, mask: Tensor | None, channel_first: bool | None) -> Positions:

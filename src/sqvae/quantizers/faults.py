@@ -1,4 +1,4 @@
-"""What goes wrong in a loop of one's own, seen from what the quantizer returned there."""
+"""Diagnoses of common faults in a custom training loop, from the quantizer's outputs."""
 
 import math
 from collections.abc import Sequence
@@ -8,16 +8,16 @@ from torch import Tensor
 from sqvae.quantizers.contract import Quantized
 
 BLIND = 0.9
-"""From this share of the largest entropy on, the choice of a code says next to nothing."""
+"""If the entropy is at least this share of its maximum, the choice of codes carries almost no information."""
 
 RUNAWAY = 10.0
-"""A spread that has become so many times what it was has not annealed."""
+"""A variance that has grown by this factor is not annealing."""
 
 WIDE_GAP = 1.25
-"""Above this ratio of errors, training decodes something that single codes are not."""
+"""Above this ratio of errors, the decoder has learned mixtures of codes rather than single codes."""
 
 OTHER_UNIT = 0.5
-"""A loss that is off by more than this share of its error term is in another unit."""
+"""If the loss is off by more than this share of its error term, its terms have different units."""
 
 
 def faults_of(
@@ -28,17 +28,17 @@ def faults_of(
     dimensions: int | None = None,
     single_error: float | Tensor | None = None,
 ) -> tuple[str, ...]:
-    """Sentences about what is wrong with a training that has gone on for a while; none where nothing is.
+    """Sentences about faults in a training that has run for a while; empty if there are none.
 
     Arguments:
-        results: what the quantizer returned in training, the first kept one first: one every hundred steps will do.
-        loss: what was minimised at the last of them,
-        error: the mean squared error there,
-        dimensions: and how many numbers a sample has, D.
-        single_error: the mean squared error in ``eval()``, where one code is decoded, on the same kind of data.
+        results: outputs of the quantizer in training, the earliest first; one every hundred steps is enough.
+        loss: the loss that was minimised at the last of them.
+        error: the mean squared error at the last of them.
+        dimensions: the number of values in a sample, D.
+        single_error: the mean squared error in ``eval()``, where single codes are decoded, on the same kind of data.
     """
     if not results:
-        raise ValueError("no results: pass what the quantizer returned in training, one or more")
+        raise ValueError("there are no results: pass one or more outputs of the quantizer in training")
     mse = None if error is None else _number(error)
     found = [*_about_choice(results), *_about_spread(results)]
     if loss is not None and mse is not None and dimensions is not None:
@@ -50,14 +50,14 @@ def faults_of(
 
 def _about_choice(results: Sequence[Quantized]) -> list[str]:
     last = results[-1]
-    most = _number(last.divergence - last.loss)  # log K at each position that counts
+    most = _number(last.divergence - last.loss)  # log K, summed over the unmasked positions
     share = _number(last.entropy) / most if most > 0 else 0.0
     if share < BLIND:
         return []
     return [
-        f"codes are chosen nearly blindly: the entropy of a choice is {share:.0%} of log K, the most there can be, so "
-        "that the decoder learns nothing from them. If this is not the beginning of training, raise the learning rate, "
-        "lower initial_variance, or let sqvae.Annealing lower the variance"
+        f"codes are chosen almost at random: the entropy of the assignment is {share:.0%} of its maximum log K, so "
+        "the decoder learns nothing from the codes. If this is not the beginning of training, raise the learning "
+        "rate, lower initial_variance, or use sqvae.Annealing to lower the variance"
     ]
 
 
@@ -68,8 +68,8 @@ def _about_spread(results: Sequence[Quantized]) -> list[str]:
     name = "variance has grown" if results[-1].variance is not None else "concentration has fallen"
     return [
         f"the {name} {spreads[-1] / spreads[0]:.0f} times since the first of {len(spreads)} results: nothing in the "
-        "loss asks for certain choices. Check that the error's term is D / 2 * log(MSE), that it reaches the quantizer "
-        "through z_q, and that the learning rate is not too high"
+        "loss makes the assignments more certain. Check that the error term is D / 2 * log(MSE), that it depends on "
+        "the quantizer through z_q, and that the learning rate is not too high"
     ]
 
 
@@ -84,9 +84,9 @@ def _about_unit(loss: float, error: float, dimensions: int, own: float) -> list[
     if abs(loss - (expected + own)) <= OTHER_UNIT * abs(expected):
         return []
     return [
-        f"the loss is {loss:,.4g}, where D / 2 * log(MSE) is {expected:,.4g} and the quantizer's loss {own:,.4g}: "
-        "their sum is what to minimise. Both are per sample, summed over its numbers and averaged over the batch; an "
-        "error that is averaged over the numbers too counts for too little beside the quantizer's terms"
+        f"the loss is {loss:,.4g}, but D / 2 * log(MSE) is {expected:,.4g} and the quantizer's loss is {own:,.4g}: "
+        "minimise their sum. Both are per sample: summed over a sample's values and averaged over the batch. An "
+        "error that is averaged over the values too has too little weight beside the quantizer's terms"
     ]
 
 
@@ -94,9 +94,9 @@ def _about_mixtures(single_error: float, error: float) -> list[str]:
     if single_error <= WIDE_GAP * error:
         return []
     return [
-        "the decoder has learned mixtures of codes that no single code equals: one code has "
-        f"{single_error / error:.1f} times the error of what training decodes. Train longer, or by sqvae.Annealing, "
-        "which closes the gap by the last of its steps"
+        "the decoder has learned mixtures of codes rather than single codes: with single codes the error is "
+        f"{single_error / error:.1f} times that in training. Train longer, or use sqvae.Annealing, which closes this "
+        "gap by its last step"
     ]
 
 

@@ -20,7 +20,7 @@ PER_INPUT = ("per_sample", "per_position", "per_dimension")
 
 
 class GaussianQuantizer(StochasticQuantizer):
-    r"""Quantization by distance, with a variance that training lowers by itself.
+    r"""Quantization by distance, with a variance that decreases by itself in training.
 
     .. math:: p_\varphi(z_i \mid Z_q) = \mathcal N(z_{q,i}, \Sigma_\varphi), \qquad
               \hat P_\varphi(z_{q,i} = b_k \mid Z) = \mathrm{softmax}_k\left(
@@ -30,40 +30,41 @@ class GaussianQuantizer(StochasticQuantizer):
               \Sigma_\varphi^{-1} (z_i - z_{q,i})
 
     The types differ in the axes over which :math:`\Sigma_\varphi = \exp(h(x) + s)` is shared, where s is a trained
-    scalar and h the ``log_variance`` that the caller's encoder gives (none for the first and last), averaged over the
-    axes that share a variance:
+    scalar and h is the ``log_variance`` from the encoder (none for the first and the last), averaged over the axes that
+    share a variance:
 
     ===================  ====  ==========================================================
     variance             type  :math:`\Sigma_\varphi`
     ===================  ====  ==========================================================
     ``"shared"``         I     one number
-    ``"per_sample"``     II    one number a sample
-    ``"per_position"``   III   one number a position
-    ``"per_dimension"``  IV    one number a position and dimension
+    ``"per_sample"``     II    one number per sample
+    ``"per_position"``   III   one number per position
+    ``"per_dimension"``  IV    one number per position and dimension
     ``"fixed"``                one number, not trained
     ===================  ====  ==========================================================
 
-    That is the paper's. Its authors' own code has two other forms, which it does not print; with an offset c,
+    That is the form in the paper. Its authors' code has two other forms, which the paper does not state; with an offset
+    c,
 
     .. math:: \Sigma_\varphi = c + e^s \quad \text{(type I)}, \qquad
               \Sigma_\varphi = \begin{cases} e^{h(x)} (c + e^s) & \text{heads = "product"} \\
               e^{h(x)} + c + e^s & \text{heads = "sum"} \end{cases} \quad \text{(types II to IV)}:
 
-    they take c = 1 for type I, and the sum with c = 0 for the others. Self-annealing can't go below c.
+    it takes c = 1 for type I, and the sum with c = 0 for the others. Self-annealing cannot go below c.
 
-    With a high learning rate the encoder's part runs away in both. A third form keeps it near the trained scalar, which
-    is left to anneal: :math:`\Sigma_\varphi = e^{\tanh h(x)} (c + e^s)`, heads = "bounded".
+    With a high learning rate h(x) diverges in both. A third form bounds it, and only the trained scalar anneals:
+    :math:`\Sigma_\varphi = e^{\tanh h(x)} (c + e^s)`, heads = "bounded".
 
     Arguments:
         codebook_size: the number of codes, :math:`K`.
         dim: the dimension of a code, :math:`d_b`.
-        variance: see above.
-        initial_variance: :math:`e^s` at the start; 10 by default (good for pictures of 28x28; take 20 for larger
-            ones), or 1 if fixed.
-        variance_offset: c, at least 0; not for a fixed variance, which is ``initial_variance`` itself.
-        heads: how the encoder's part and the trained scalar's make one variance, for types II to IV.
+        variance: the axes that share a variance: see above.
+        initial_variance: :math:`e^s` at the start; 10 by default (good for images of 28x28; use 20 for larger ones), or
+            1 if fixed.
+        variance_offset: the offset c, at least 0. A fixed variance takes none: it is ``initial_variance`` itself.
+        heads: how the encoder's h(x) and the trained scalar s are combined into one variance, for types II to IV.
         dequantize, hard, codebook_scale: see :class:`~sqvae.quantizers.stochastic.StochasticQuantizer`.
-        channel_first: latent maps are (batch, dim, ...).
+        channel_first: whether latent maps are (batch, dim, ...).
     """
 
     log_variance: Tensor
@@ -99,12 +100,13 @@ class GaussianQuantizer(StochasticQuantizer):
         self.needs_log_variance = variance in PER_INPUT
         if variance_offset and variance == "fixed":
             raise ValueError(
-                f"variance='fixed' is initial_variance itself, and takes no variance_offset, got {variance_offset}; "
+                f"variance='fixed' is initial_variance itself and takes no variance_offset, got {variance_offset}; "
                 f"pass initial_variance={initial_variance + variance_offset:g}"
             )
         if heads != "product" and not self.needs_log_variance:
             raise ValueError(
-                f"variance={variance!r} has no part from the encoder that heads={heads!r} could add; leave heads out"
+                f"variance={variance!r} does not depend on the encoder, so heads={heads!r} has no effect; leave heads "
+                "out"
             )
         self.variance: Variance = variance
         self.variance_offset = variance_offset
@@ -142,9 +144,10 @@ class GaussianQuantizer(StochasticQuantizer):
     def _scale(
         self, log_variance: Tensor | None, positions: Positions, *, optional: bool = False
     ) -> Tensor:  # -> (1, 1), (N, 1) or (N, d)
-        r"""The logarithm of each position's variance: :math:`h(x) + \log(c + e^s)`, or that of their sum.
+        r"""The log-variance of each position: :math:`h(x) + \log(c + e^s)`, or the logarithm of the sum.
 
-        Optional where only the likeliest code is wanted: a variance shared by all dimensions does not change it.
+        With `optional`, ``log_variance`` may be missing for the likeliest code, which does not depend on a variance
+        that all dimensions share.
         """
         own = self.log_variance.to(positions.vectors.dtype).view(1, 1)
         if self.variance_offset:
@@ -158,19 +161,19 @@ class GaussianQuantizer(StochasticQuantizer):
             if optional and self.variance != "per_dimension":
                 return own
             raise ValueError(
-                f"variance={self.variance!r} needs log_variance= from the encoder, "
-                f"of shape {self._shapes(positions)}; got none"
+                f"variance={self.variance!r} needs log_variance= from the encoder, of shape "
+                f"{self._shapes(positions)}; got none"
             )
         log_variance = log_variance.to(own.dtype)
         if self.heads == "bounded":
             log_variance = log_variance.tanh()
         head = self._spread(log_variance, positions)
         scale = torch.logaddexp(own, head) if self.heads == "sum" else own + head
-        check_log_scale(scale.detach(), "log_variance, with the quantizer's own added,")
+        check_log_scale(scale.detach(), "log_variance, added to the quantizer's own,")
         return scale
 
     def _spread(self, log_variance: Tensor, positions: Positions) -> Tensor:  # -> (N, 1) or (N, d)
-        """Average the head's output over the axes that share a variance, and repeat it over positions."""
+        """The head's output, averaged over the axes that share a variance and repeated over positions."""
         full, short = self._accepted(positions)
         if log_variance.shape == short:
             log_variance = log_variance.reshape(self._with_shared_axes(positions))
@@ -180,8 +183,8 @@ class GaussianQuantizer(StochasticQuantizer):
         )
         if not fits:
             raise ValueError(
-                f"log_variance for variance={self.variance!r} must be of shape {self._shapes(positions)}, "
-                f"got {tuple(log_variance.shape)}"
+                f"log_variance for variance={self.variance!r} must have the shape {self._shapes(positions)}, got "
+                f"{tuple(log_variance.shape)}"
             )
         rows = positions.rows(log_variance.expand(full), "log_variance")
         if self.variance == "per_dimension":
@@ -195,14 +198,14 @@ class GaussianQuantizer(StochasticQuantizer):
         return means.expand_as(weights).reshape(-1, 1)
 
     def _accepted(self, positions: Positions) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-        """The shapes that a log-variance may have: the latent map's, and that with the shared axes gone."""
+        """The valid shapes of a log-variance: that of the latent map, and that without the shared axes."""
         batch, *places = positions.shape
         full = (batch, self.dim, *places) if positions.channel_first else (batch, *places, self.dim)
         reduced = {"per_sample": (batch,), "per_position": (batch, *places)}.get(self.variance)
         return full, reduced
 
     def _with_shared_axes(self, positions: Positions) -> tuple[int, ...]:
-        """The latent map's shape with 1 for every axis that shares a variance."""
+        """The shape of the latent map, with 1 for each axis that shares a variance."""
         full, _ = self._accepted(positions)
         if self.variance == "per_dimension":
             return full

@@ -9,19 +9,19 @@ from sqvae.distributions.precision import full_float32_products, widest_float
 
 
 def squared_distance_factors(z: Tensor, codebook: Tensor, precision: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Factors of the logits of all four Gaussian types: no tensor of positions x codes x dimensions.
+    r"""Factors of the logits of all four Gaussian types, without a tensor of positions x codes x dimensions.
 
     .. math:: -\tfrac12 \sum_j \frac{(b_{kj} - z_{ij})^2}{\sigma_{ij}^2}
               = \sum_j \frac{z_{ij}}{\sigma_{ij}^2} b_{kj} - \sum_j \frac{1}{2 \sigma_{ij}^2} b_{kj}^2
               + \mathrm{const}_i
 
-    Everything is measured from the codes' centre first: distances don't change, and the products, whose differences are
-    wanted, stay as small as the codes' spread rather than as large as their offset from the origin.
+    The mean of the codes is subtracted first. This does not change distances, and it keeps the products as small as the
+    spread of the codes, so that their differences are precise.
 
     Arguments:
-        z: (N, d).
-        codebook: (K, d).
-        precision: :math:`1 / \sigma^2`: (N, 1), (1, 1), or (N, d) where each dimension has its own.
+        z: the encodings, (N, d).
+        codebook: the codes, (K, d).
+        precision: :math:`1 / \sigma^2`: (N, 1), (1, 1), or (N, d) if each dimension has its own.
 
     Returns:
         queries (N, F) and keys (K, F), whose products are the logits up to a constant per position.
@@ -36,24 +36,25 @@ def squared_distance_factors(z: Tensor, codebook: Tensor, precision: Tensor) -> 
 def likeliest(
     queries: Tensor, keys: Tensor, exact: Callable[[Tensor | slice], tuple[Tensor, Tensor]]
 ) -> Tensor:  # (N, F), (K, F) -> (N,)
-    r"""The key with the largest product for each query, as exact arithmetic finds it.
+    r"""The index of the key with the largest product for each query, as in exact arithmetic.
 
-    A product of float32 numbers is off by no more than :math:`(F + 1)\, \epsilon\, |q| |k|`, and its factors, which are
-    rounded themselves, add a few :math:`\epsilon` to that. Where the best is ahead of the second by more than twice as
-    much, it is the best; the few other queries are looked at again with more digits.
+    The error of a product of float32 vectors is at most :math:`(F + 1)\, \epsilon\, |q| |k|`, and the rounding of the
+    factors adds a few :math:`\epsilon` to that. If the best product exceeds the second best by more than twice this
+    error, it is the best; the few other queries are computed again with higher precision.
 
     Arguments:
-        exact: gives the factors of some queries, by their indices or all, in the widest type.
+        queries, keys: the factors.
+        exact: a function that returns the factors of some queries, or of all, in the widest type.
     """
-    if torch.compiler.is_compiling():  # a graph for any size can't hold a loop whose length depends on it
+    if torch.compiler.is_compiling():  # a graph for any size cannot hold a loop whose length depends on the size
         queries, keys = exact(slice(None))
         return (queries @ keys.T).argmax(-1)
     codes = torch.empty(len(queries), dtype=torch.int64, device=queries.device)
     sure = torch.empty(len(queries), dtype=torch.bool, device=queries.device)
     indices = torch.arange(len(keys), dtype=queries.dtype, device=queries.device)
     error = 2 * (queries.shape[1] + 8) * torch.finfo(queries.dtype).eps * keys.norm(dim=-1).amax()
-    # On a CPU so few at once that they stay in the second-level cache, in memory that is used over and over: to get
-    # fresh memory takes longer than the products. An accelerator wants few launches instead.
+    # On a CPU, blocks are small enough for the second-level cache, and their memory is reused, because allocating new
+    # memory takes longer than the products. An accelerator needs few kernel launches instead.
     at_once = 2**17 if queries.device.type == "cpu" else 2**23
     rows = min(max(64, at_once // len(keys)), len(queries))
     block, other = queries.new_empty(2, rows, len(keys))
@@ -63,10 +64,10 @@ def likeliest(
             size = some.stop - start
             products = torch.mm(queries[some], keys.T, out=block[:size])
             best = products.amax(-1)
-            # The index of the largest in vectorised passes: on a CPU this takes a third of argmax's time.
+            # The index of the largest product in vectorised passes: on a CPU this takes a third of argmax's time.
             codes[some] = torch.eq(products, best.unsqueeze(-1), out=other[:size]).mul_(indices).amax(-1)
             second = products.scatter_(1, codes[some].unsqueeze(-1), -torch.inf).amax(-1)
-            # Also false where something overflowed and is no number.
+            # This is also false after an overflow, where values are NaN.
             sure[some] = best - second > error * queries[some].norm(dim=-1)
     if not sure.all():
         for unsure in (~sure).nonzero().squeeze(-1).split(rows):
@@ -77,7 +78,7 @@ def likeliest(
 
 @torch.no_grad()
 def nearest(z: Tensor, codebook: Tensor) -> Tensor:  # (N, d), (K, d) -> (N,)
-    """The nearest code of each position, with as many digits as it takes to tell."""
+    """The nearest code of each position, computed with as much precision as needed."""
     wide = widest_float(z.device)
     one = z.new_ones(1, 1)
     return likeliest(

@@ -1,4 +1,4 @@
-"""Stochastic quantization: what its instances share."""
+"""Stochastic quantization: what the Gaussian and the von Mises-Fisher quantizer share."""
 
 import math
 from abc import ABC, abstractmethod
@@ -13,11 +13,11 @@ from sqvae.quantizers.contract import CodebookQuantizer, Positions, Quantized, S
 from sqvae.quantizers.nearest import likeliest
 
 TINY = 1e-6
-"""Of the average use: what no code is taken to be used less than, so that its price is finite."""
+"""The lower limit of a code's usage, relative to the average, so that its logarithm is finite."""
 
 
 class StochasticQuantizer(CodebookQuantizer, ABC):
-    r"""Codes drawn from a posterior that follows from a dequantization process by Bayes' theorem.
+    r"""A quantizer that draws codes from the posterior of a dequantization process, by Bayes' theorem.
 
     .. math:: \hat P_\varphi(z_{q,i} = b_k \mid Z) \propto p_\varphi(z_i \mid b_k)
 
@@ -25,23 +25,23 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
 
     .. math:: \mathcal R_\varphi(Z, Z_q) - \mathbb E\, \mathcal R_\varphi(Z, \hat Z_q) - H(\hat P_\varphi(Z_q \mid Z)),
 
-    and what the bound pays for the latent is that plus :math:`d_z \log K`, for the uniform prior. The expectation in
-    the middle is that of the dequantization noise around the encoding, :math:`\log q_\omega(Z \mid x)` without the
-    constants that cancel: 0 where dequantization is off and :math:`Z = \hat Z_q`.
+    and the latent's part of the bound is that plus :math:`d_z \log K`, for the uniform prior. The expectation in the
+    middle is over the dequantization noise around the encoding: :math:`\log q_\omega(Z \mid x)` without the constants
+    that cancel. It is 0 without dequantization, where :math:`Z = \hat Z_q`.
 
     Arguments:
         codebook_size: the number of codes, :math:`K`.
         dim: the dimension of a code, :math:`d_b`.
-        dequantize: draw :math:`Z \sim p_\varphi(Z \mid \hat Z_q)` before quantizing, as the bound wants it, rather than
-            quantize the encoding itself, as the paper trains.
+        dequantize: whether to draw :math:`Z \sim p_\varphi(Z \mid \hat Z_q)` before quantizing, as the bound demands.
+            Otherwise the encoding itself is quantized, as in the paper's training.
         codebook_scale: see :class:`~sqvae.quantizers.contract.CodebookQuantizer`.
-        hard: in training, pass the drawn code itself to the decoder, and the relaxed sample's gradient back.
+        hard: whether to pass the drawn code itself to the decoder in training, with the gradient of the relaxed sample.
     """
 
     relaxes = True
 
     scale_sign = 1
-    """1 where the scale is the logarithm of a variance, -1 where it is that of its reciprocal."""
+    """1 if the scale is the logarithm of a variance, -1 if it is the logarithm of a concentration."""
 
     def __init__(
         self,
@@ -60,9 +60,9 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
     def logits(
         self, z: Tensor, log_variance: Tensor | None = None, *, channel_first: bool | None = None
     ) -> Tensor:  # (batch, ..., d) -> (batch, ..., K)
-        r"""The unnormalised log-probabilities of all codes, relative to the likeliest: 0 is the largest.
+        r"""The unnormalised log-probabilities of all codes, relative to the likeliest code, whose value is 0.
 
-        Computed in float64 and then rounded to z's type, so that they are exact however small the variance.
+        They are computed in float64 and then rounded to z's type, so that they are exact for any variance.
         """
         positions = self._positions(z, None, channel_first)
         with torch.autocast(z.device.type, enabled=False):
@@ -110,15 +110,15 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         )
 
     def _unevenness(self, usage: Tensor, drawn: Tensor, positions: Positions) -> Tensor:  # (K,), (K,) -> ()
-        r"""0, with the gradient of how uneven the use of codes is, summed over a sample's positions.
+        r"""0, with the gradient of the unevenness of codebook usage, summed over a sample's positions.
 
         With :math:`\bar P` the mean of the assignment probabilities over the batch,
 
         .. math:: \mathrm{KL}(\bar P \,\|\, 1/K) = \sum_k \bar P_k \log K \bar P_k, \qquad
                   \frac{\partial}{\partial \bar P_k} = \log K \bar P_k + 1,
 
-        where the 1 has no effect, since probabilities sum to 1. So each code has a price, the logarithm of its use, and
-        the draws pay it.
+        where the 1 has no effect, since probabilities sum to 1. So each code has a price, the logarithm of its relative
+        usage, which is added to the loss for each draw.
         """
         total = sum_over_processes(usage.detach())
         price = (total / total.mean().clamp_min(TINY)).clamp_min(TINY).log()
@@ -126,10 +126,11 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         return paid - paid.detach()
 
     def _held_back(self, spread: Tensor, scale: Tensor, stage: Stage) -> Tensor:  # (N,), () ... (N, d) -> (N,)
-        r"""0, with the part of the entropy's gradient by the scale that is not to count.
+        r"""0, with the gradient that cancels a part of the entropy's gradient with respect to the scale.
 
-        Logits fall with the logarithm of the variance as :math:`e^{-s}`, so that :math:`\partial H / \partial s` is
-        their variance under the assignment probabilities; with that of the concentration it is minus that.
+        If s is the logarithm of the variance, logits are proportional to :math:`e^{-s}`, so that :math:`\partial H /
+        \partial s` is their variance under the assignment probabilities. If s is the logarithm of the concentration,
+        the sign is opposite.
         """
         if isinstance(stage.latent_weight, float) and stage.latent_weight == 1:
             return torch.zeros_like(spread)
@@ -164,22 +165,24 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
 
     @abstractmethod
     def _dequantize(self, encoding: Tensor, scale: Tensor) -> Tensor:  # (N, d) -> (N, d)
-        r"""A draw of :math:`p_\varphi(Z \mid \hat Z_q)`."""
+        r"""A draw from :math:`p_\varphi(Z \mid \hat Z_q)`."""
 
     @abstractmethod
     def _dequantization_cost(self, scale: Tensor) -> Tensor:  # -> () or (N,)
-        r"""Each position's part of :math:`\mathbb E\, \mathcal R_\varphi(Z, \hat Z_q)` over such draws."""
+        r"""Each position's part of :math:`\mathbb E\, \mathcal R_\varphi(Z, \hat Z_q)`, the expectation over such
+        draws."""
 
     @abstractmethod
     def _report(self, scale: Tensor, positions: Positions) -> dict[str, Tensor]:
-        """The spread, under its name in :class:`Quantized`, without gradient."""
+        """The variance or the concentration, under its name in :class:`Quantized`, without gradient."""
 
 
 def _is_set(value: float | Tensor) -> bool:
-    """Whether a number has an effect; of a tensor that is not asked, since a graph could not depend on it."""
+    """Whether a weight has an effect. A tensor always counts as set, because a compiled graph cannot branch on its
+    value."""
     return isinstance(value, Tensor) or value != 0
 
 
 def _with_share_of_gradient(values: Tensor, share: float | Tensor) -> Tensor:
-    """The same values, with so much of their gradient."""
+    """The same values, with their gradient multiplied by a share."""
     return values if isinstance(share, float) and share == 1 else values.detach() + share * (values - values.detach())

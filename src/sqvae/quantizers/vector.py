@@ -1,4 +1,4 @@
-"""Vector quantization: the deterministic baselines."""
+"""Vector quantization (VQ): the deterministic baselines."""
 
 import math
 from abc import ABC, abstractmethod
@@ -13,12 +13,12 @@ from sqvae.quantizers.nearest import nearest
 
 
 class DeterministicQuantizer(CodebookQuantizer, ABC):
-    r"""Every position takes its nearest code, and the gradient passes straight through.
+    r"""Each position takes its nearest code, with the straight-through gradient.
 
     .. math:: z_{q,i} = \arg\min_{b_k} \lVert \hat z_i - b_k \rVert_2
 
-    As a posterior this has all its mass on one code, so the bound pays :math:`d_z \log K` whatever the encoding. The
-    temperature is not used.
+    As a posterior this has all its mass on one code, so the latent's part of the bound is always :math:`d_z \log K`.
+    The temperature is not used.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class DeterministicQuantizer(CodebookQuantizer, ABC):
     ) -> None:
         super().__init__(codebook_size, dim, codebook_scale=codebook_scale, channel_first=channel_first)
         if not commitment >= 0:
-            raise ValueError(f"commitment is a weight: expected at least 0, got {commitment}")
+            raise ValueError(f"commitment is a weight and must be at least 0, got {commitment}")
         self.commitment = commitment
 
     def _quantize(self, positions: Positions, scale: Tensor, stage: Stage, sample: bool) -> Quantized:
@@ -46,7 +46,9 @@ class DeterministicQuantizer(CodebookQuantizer, ABC):
         if self.training:
             self._update(positions, codes, counts)
         return Quantized(
-            z_q=positions.as_map(chosen.detach() + (z - z.detach())),  # the code exactly; the encoding's gradient
+            z_q=positions.as_map(
+                chosen.detach() + (z - z.detach())
+            ),  # the value of the code, the gradient of the encoding
             codes=positions.as_indices(codes),
             loss=loss,
             divergence=positions.per_sample_count() * math.log(self.codebook_size),
@@ -61,11 +63,11 @@ class DeterministicQuantizer(CodebookQuantizer, ABC):
 
     @abstractmethod
     def _codebook_loss(self, positions: Positions, chosen: Tensor) -> Tensor:  # (N, d) -> ()
-        """What draws the codes to the encodings by gradient."""
+        """The loss that trains the codes by gradient."""
 
     @abstractmethod
     def _update(self, positions: Positions, codes: Tensor, counts: Tensor) -> None:
-        """What moves the codes otherwise, after a training batch."""
+        """Update the codes after a training batch, other than by gradient."""
 
 
 class VectorQuantizer(DeterministicQuantizer):
@@ -76,39 +78,40 @@ class VectorQuantizer(DeterministicQuantizer):
     Arguments:
         codebook_size: the number of codes, :math:`K`.
         dim: the dimension of a code, :math:`d_b`.
-        commitment: :math:`\beta`.
-        codebook_scale: the standard deviation of the codes' numbers before training.
-        channel_first: latent maps are (batch, dim, ...).
+        commitment: the weight :math:`\beta` of the commitment loss.
+        codebook_scale: the standard deviation of the codes' components before training.
+        channel_first: whether latent maps are (batch, dim, ...).
     """
 
     def _codebook_loss(self, positions: Positions, chosen: Tensor) -> Tensor:
         return positions.per_sample((positions.vectors.detach() - chosen).square().sum(-1))
 
     def _update(self, positions: Positions, codes: Tensor, counts: Tensor) -> None:
-        """Nothing: the optimizer does it."""
+        """Do nothing: the optimizer updates the codes."""
 
 
 class EMAVectorQuantizer(DeterministicQuantizer):
-    r"""VQ whose codes follow the encodings by an exponential moving average; only commitment remains in the loss.
+    r"""VQ whose codes are an exponential moving average of the encodings; only the commitment loss remains.
 
     .. math:: N_k \leftarrow \gamma N_k + (1 - \gamma) n_k, \quad
               m_k \leftarrow \gamma m_k + (1 - \gamma) \textstyle\sum_{i: k_i = k} \hat z_i, \quad
               b_k = m_k / N_k
 
-    Where training runs in several processes, counts and sums are those of all of them, and so the codebook stays the
-    same in each.
+    In distributed training, counts and sums are taken over all processes, so that the codebook is the same in each.
 
     Arguments:
         codebook_size: the number of codes, :math:`K`.
         dim: the dimension of a code, :math:`d_b`.
-        commitment: :math:`\beta`.
-        decay: :math:`\gamma`.
-        reset_every: every so many batches, put the least used code beside the most used one if it had less than
-            `reset_below` of its use in those batches. None never does; the paper's variant takes 20.
-        reset_below: the share of use under which a code is moved.
-        reset_variance: how far beside, as the variance of a normal distribution.
-        codebook_scale: the standard deviation of the codes' numbers before training.
-        channel_first: latent maps are (batch, dim, ...).
+        commitment: the weight :math:`\beta` of the commitment loss.
+        decay: the decay :math:`\gamma` of the moving average.
+        reset_every: the number of batches between resets. A reset moves the least used code next to the most used one
+            if its usage in those batches was less than `reset_below` of the latter's. None never resets; the paper's
+            variant takes 20.
+        reset_below: the share of the most used code's usage below which a code is moved.
+        reset_variance: the variance of the normal distribution around the most used code from which the new position is
+            drawn.
+        codebook_scale: the standard deviation of the codes' components before training.
+        channel_first: whether latent maps are (batch, dim, ...).
     """
 
     smoothed_counts: Tensor
@@ -142,7 +145,7 @@ class EMAVectorQuantizer(DeterministicQuantizer):
         self.reset_below = reset_below
         self.reset_variance = reset_variance
         self.codebook.requires_grad_(False)
-        # One position a code to begin with, so that the average equals the codebook.
+        # Each code starts with a count of one position, so that the average equals the codebook.
         self.register_buffer("smoothed_counts", torch.ones(codebook_size))
         self.register_buffer("smoothed_sums", self.codebook.detach().clone())
         if reset_every is not None:
@@ -154,13 +157,13 @@ class EMAVectorQuantizer(DeterministicQuantizer):
 
     @torch.no_grad()
     def _update(self, positions: Positions, codes: Tensor, counts: Tensor) -> None:
-        z = positions.vectors.to(self.smoothed_sums.dtype)  # 0 where the mask leaves a position out
+        z = positions.vectors.to(self.smoothed_sums.dtype)  # 0 at masked positions
         sums = torch.zeros_like(self.smoothed_sums).index_add_(0, codes, z)
         counts, sums = sum_over_processes(counts), sum_over_processes(sums)
         self.smoothed_counts.lerp_(counts.to(self.smoothed_counts.dtype), 1 - self.decay)
         self.smoothed_sums.lerp_(sums, 1 - self.decay)
-        # A code that is never taken loses count and sum alike, so the quotient stays where it was; the floor keeps it
-        # so after the count has left the range of float32.
+        # The count and the sum of an unused code decay alike, so their quotient stays the same. The floor keeps the
+        # code in place after the count has underflowed float32.
         floor = torch.finfo(self.smoothed_counts.dtype).tiny
         alive = (self.smoothed_counts > floor).unsqueeze(-1)
         averages = self.smoothed_sums / self.smoothed_counts.clamp_min(floor).unsqueeze(-1)
@@ -169,7 +172,8 @@ class EMAVectorQuantizer(DeterministicQuantizer):
             self._reset_least_used(counts, self.reset_every)
 
     def _reset_least_used(self, counts: Tensor, every: int) -> None:
-        r"""Move :math:`b_{least}` to a draw of :math:`\mathcal N(b_{most}, s^2 I)`, without a branch on its data."""
+        r"""Move :math:`b_{least}` to a draw from :math:`\mathcal N(b_{most}, s^2 I)`, without a branch that depends
+        on data."""
         self.recent_counts += counts.to(self.recent_counts.dtype)
         self.batches += 1
         most, least = (extreme(self.recent_counts, 0, keepdim=True) for extreme in (torch.argmax, torch.argmin))

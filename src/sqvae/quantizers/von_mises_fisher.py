@@ -21,11 +21,11 @@ class VonMisesFisherQuantizer(StochasticQuantizer):
 
     .. math:: \mathcal R_\varphi^{\mathrm{vMF}}(Z, Z_q) = \sum_i \kappa_\varphi (1 - z_{q,i}^\top z_i)
 
-    The concentration is :math:`\kappa_\varphi = c + e^s`. The paper's c is 0; its authors' own code has 1.
+    The concentration is :math:`\kappa_\varphi = c + e^s`. In the paper c is 0; in its authors' code it is 1.
 
-    Encodings and codebook are normalised here, so the caller's encoder need not. Where dequantization is on, the draws'
-    mean has length :math:`A(\kappa_\varphi) < 1`, and each costs
-    :math:`\kappa_\varphi (1 - A(\kappa_\varphi))` on average; the paper sets that mean's length to 1.
+    Encodings and codebook are normalised here, so the encoder need not normalise its output. With dequantization, the
+    mean of the draws has the length :math:`A(\kappa_\varphi) < 1`, and each draw costs :math:`\kappa_\varphi (1 -
+    A(\kappa_\varphi))` on average; the paper sets the length of the mean to 1.
 
     Arguments:
         codebook_size: the number of codes, :math:`K`.
@@ -33,10 +33,10 @@ class VonMisesFisherQuantizer(StochasticQuantizer):
         initial_concentration: :math:`e^s` at the start; 1 makes the first assignments nearly uniform.
         concentration_offset: c, at least 0.
         dequantize, hard: see :class:`~sqvae.quantizers.stochastic.StochasticQuantizer`.
-        codebook_scale: the standard deviation of the codes' numbers before they are normalised. It leaves their
-            directions as they are; a step of the same size turns shorter ones further. None: :math:`1 / \sqrt{d_b}`,
-            about the length 1 at which they are used.
-        channel_first: latent maps are (batch, dim, ...).
+        codebook_scale: the standard deviation of the codes' components before they are normalised. It does not change
+            their directions, but a training step of the same size turns shorter vectors further. None takes :math:`1 /
+            \sqrt{d_b}`, for a length of about 1.
+        channel_first: whether latent maps are (batch, dim, ...).
     """
 
     scale_sign = -1
@@ -81,7 +81,7 @@ class VonMisesFisherQuantizer(StochasticQuantizer):
         return von_mises_fisher.sample(encoding, scale.exp())
 
     def _dequantization_cost(self, scale: Tensor) -> Tensor:
-        # 1 - A is small against A where the concentration is large: float32 has no digits left for it.
+        # For a large concentration 1 - A is far smaller than A, and float32 is not precise enough for it.
         concentration = scale.to(widest_float(scale.device)).exp()
         cost = concentration * (1 - von_mises_fisher.mean_resultant_length(concentration, self.dim))
         return cost.to(scale.dtype)

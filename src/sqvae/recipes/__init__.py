@@ -1,4 +1,4 @@
-"""Recipes: experiments by name. They are light to import: what they describe is built elsewhere."""
+"""Recipes: named experiments. They are fast to import, because they hold settings only."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

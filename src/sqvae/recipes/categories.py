@@ -7,7 +7,7 @@ from sqvae.training import Plan, any_budget
 
 
 def label_maps() -> Experiment:
-    """Your own label maps, of any number of classes: pass --data."""
+    """Your own label maps, with any number of classes: pass --data."""
     return Experiment(
         recipe="label-maps",
         data=DataSettings(source="", kind="labels"),
@@ -19,7 +19,7 @@ def label_maps() -> Experiment:
 
 
 def grey_levels() -> Experiment:
-    """Your own grey pictures, their levels as 256 ordered classes: pass --data."""
+    """Your own grey images, with their grey levels as 256 ordered classes: pass --data."""
     return replace(
         label_maps(),
         recipe="grey-levels",
@@ -40,17 +40,17 @@ def celebamask_hq() -> Experiment:
 
 
 def camvid() -> Experiment:
-    """Label maps of streets, in place of faces: 64x64, 11 classes, 64 codes, 2 ResBlocks."""
+    """Label maps of streets instead of faces: 64x64, 11 classes, 64 codes, 2 ResBlocks."""
     faces = celebamask_hq()
-    # 367 maps are few: without a little change each time, they are known by heart after a thousand steps.
+    # 367 maps are few: without augmentation, the model overfits after a thousand steps.
     data = DataSettings(source="camvid", kind="labels", flip=True, shift=6)
-    # 12 steps are one pass through them.
+    # One pass through the training set has only 12 steps.
     training = replace(faces.training, passes_per_epoch=10)
     return replace(faces, recipe="camvid", data=data, training=training)
 
 
 def mnist_levels() -> Experiment:
-    """The paper's MNIST as 256 categories: 28x28, 128 codes, 2 ResBlocks, 100 epochs."""
+    """The paper's MNIST as 256 classes: 28x28, 128 codes, 2 ResBlocks, 100 epochs."""
     return Experiment(
         recipe="mnist-levels",
         data=DataSettings(source="mnist", kind="levels"),
@@ -60,7 +60,7 @@ def mnist_levels() -> Experiment:
 
 
 def gray_celeba() -> Experiment:
-    """The paper's Gray-CelebA: grey faces of 64x64 as 256 categories, 512 codes, 6 ResBlocks, 70 epochs."""
+    """The paper's Gray-CelebA: grey faces of 64x64 as 256 classes, 512 codes, 6 ResBlocks, 70 epochs."""
     return replace(
         celebamask_hq(),
         recipe="gray-celeba",

@@ -1,4 +1,4 @@
-"""Which recipe suits a person's own data: by what they say of it, or by a look at it."""
+"""Choose the recipe for your own data, from the settings or from the data itself."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,25 +13,25 @@ IMAGES = ("labels", "pictures")
 
 @dataclass(frozen=True)
 class Choice:
-    """A recipe for some data, and as what it takes it."""
+    """The recipe for some data, and the kind that the data is taken as."""
 
     recipe: str
     taken_as: TakenAs
 
 
 def suitable(source: str, settings: Sequence[str] = ()) -> Choice:
-    """The recipe for a person's own data: as the settings say, or else as the data looks.
+    """The recipe for your own data, from the settings or else from the data itself.
 
     Arguments:
-        source: a path, or a name.
-        settings: what a person sets, each as "key=value".
+        source: a path, or the name of a data set.
+        settings: the settings that were given, each as "key=value".
     """
     taken_as = _told(source, _given(settings)) or _seen(source)
     return Choice(modality_of(taken_as.kind).recipe, taken_as)
 
 
 def as_told(experiment: Experiment, settings: Sequence[str] = ()) -> TakenAs:
-    """As what an experiment takes its data where nobody had to look: as a setting says, or its recipe."""
+    """The kind of an experiment's data, and whether a setting or the recipe decides it."""
     if "data.kind" in _given(settings):
         return TakenAs(experiment.data.kind, f"as data.kind={experiment.data.kind} says")
     return TakenAs(experiment.data.kind, f"as the recipe {experiment.recipe} says")
@@ -60,4 +60,4 @@ def _seen(source: str) -> TakenAs:
                 return found
     except OSError:
         pass
-    return TakenAs("pictures", "because it can't be looked at")  # why not is said when it is loaded
+    return TakenAs("pictures", "because it cannot be read")  # loading it raises the reason

@@ -7,19 +7,19 @@ from sqvae.modality import modality_of
 from sqvae.training import Plan, any_budget
 
 BATCH = 52
-"""Crops in the paper's batches."""
+"""The number of crops in the paper's batches."""
 
 STEPS = 1_000
-"""Of an epoch."""
+"""The number of steps in an epoch."""
 
 
 def speech() -> Experiment:
-    """Your own recordings, a folder for each speaker: pass --data."""
+    """Your own recordings, with a folder for each speaker: pass --data."""
     rate = modality_of("speech").learning_rate
     return Experiment(
         recipe="speech",
         data=DataSettings(source="", kind="speech"),
-        # A third of the paper's channels: a ninth of the work, for recordings that are far fewer.
+        # A third of the paper's channels need a ninth of the computation, which suits smaller sets of recordings.
         speech=SpeechSettings(channels=256, segments_per_epoch=250 * BATCH),
         quantizer=QuantizerSettings(codebook_size=512),
         training=any_budget(epochs=7, learning_rate=rate, batch_size=BATCH, clip=1.0, log_every=10),
@@ -27,7 +27,7 @@ def speech() -> Experiment:
 
 
 def zerospeech() -> Experiment:
-    """The paper's ZeroSpeech 2019, English: 16 kHz, 512 codes, 50 a second, 500,000 steps."""
+    """The paper's ZeroSpeech 2019, English: 16 kHz, 512 codes, 50 codes per second, 500,000 steps."""
     return Experiment(
         recipe="zerospeech",
         data=DataSettings(source="zerospeech2019", kind="speech"),
@@ -38,7 +38,7 @@ def zerospeech() -> Experiment:
 
 
 def vctk() -> Experiment:
-    """The paper's VCTK: 24 kHz, 109 speakers, 512 codes, 40 a second, 500,000 steps."""
+    """The paper's VCTK: 24 kHz, 109 speakers, 512 codes, 40 codes per second, 500,000 steps."""
     base = zerospeech()
     return replace(
         base,
@@ -49,5 +49,5 @@ def vctk() -> Experiment:
 
 
 def librispeech() -> Experiment:
-    """LibriSpeech with the features and the model of ZeroSpeech: 512 codes, 50 a second."""
+    """LibriSpeech with the features and the model of ZeroSpeech: 512 codes, 50 codes per second."""
     return replace(zerospeech(), recipe="librispeech", data=DataSettings(source="librispeech", kind="speech"))

@@ -1,4 +1,4 @@
-"""Gaussian SQ-VAE (I) on pictures."""
+"""Gaussian SQ-VAE (I) on images."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from sqvae.training import Plan, any_budget
 
 
 def demo() -> Experiment:
-    """A small model of 5,000 digits: about a minute, no download."""
+    """A small model of 5,000 digits: it trains in about a minute, without a download."""
     return Experiment(
         recipe="demo",
         data=DataSettings(source="demo"),
@@ -18,7 +18,7 @@ def demo() -> Experiment:
 
 
 def pictures() -> Experiment:
-    """Your own pictures, in colour or grey, of any size: pass --data."""
+    """Your own images, in colour or grey, of any size: pass --data."""
     return Experiment(
         recipe="pictures",
         data=DataSettings(source=""),

@@ -1,4 +1,4 @@
-"""Reports: records read into words, tables and pictures."""
+"""Reports: tables, plots, pages and sentences about runs and their results."""
 
 from sqvae.reports.atlas import save_atlas
 from sqvae.reports.codebook import save_distances, save_use

@@ -1,4 +1,4 @@
-"""What each code stands for, as an atlas: a tile a code."""
+"""An atlas of codes: a tile that shows the meaning of each code."""
 
 import math
 from collections.abc import Sequence
@@ -18,13 +18,14 @@ from sqvae.reports.plotting import save_figure
 
 DPI = 100
 SIDE = 60
-"""Pixels of a picture's side in a tile, at least."""
+"""The smallest side of an image in a tile, in pixels."""
 GAP, LABEL, BETWEEN, MARGIN, LINE = 5, 20, 28, 30, 17
-"""Pixels between the pictures of a tile, for the label above it, between tiles, around all, and of a line of text."""
+"""Sizes in pixels: the gap between the images of a tile, the label above it, the gap between tiles, the margin, and
+a line of text."""
 NARROWEST = 820
-"""Pixels that the sentences need."""
+"""The smallest width of the atlas in pixels, so that the sentences fit."""
 NOTHING = 0.9
-"""The grey of what lies outside of pictures, or was never seen."""
+"""The grey of everything outside of images, and of what never occurs."""
 
 
 def save_atlas(
@@ -39,20 +40,22 @@ def save_atlas(
     where: str,
     classes: Sequence[Class] = (),
 ) -> None:
-    """Draw a tile a code: the mean of what was seen there, what the decoder makes of it, and where it is taken.
+    """Draw a tile for each code: the mean image patch at its positions, what it decodes to, and where it is used.
 
     Arguments:
-        codes: (n,), in the order in which they are to be shown.
-        counts: (K,), how often each of all codes was taken.
-        seen: (n, C, P, P), in [0, 1], nan for nothing, C = 1 or 3; in the middle of each the code's own square.
-        drawn: likewise.
-        places: (n, h, w), how often each was taken at each position.
-        stride: the side of the code's own square.
-        where: the pictures that were looked at, in words.
-        classes: of label maps, their names and colours.
+        path: the file to write.
+        codes: (n,), the codes to show, in order.
+        counts: (K,), the usage of all codes.
+        seen: (n, C, P, P), the mean patches in [0, 1], nan for nothing, C = 1 or 3; the code's own square is in the
+            middle.
+        drawn: (n, C, P, P), what the codes decode to, in the same form.
+        places: (n, h, w), the number of times that each code was used at each position.
+        stride: the side of the code's own square in pixels.
+        where: a description of the images that were used.
+        classes: for label maps, the names and colours of the classes.
     """
     number, patch = len(codes), seen.shape[-1]
-    side = patch * math.ceil(max(SIDE, *places.shape[1:]) / patch)  # a whole number of pixels for each of a patch's
+    side = patch * math.ceil(max(SIDE, *places.shape[1:]) / patch)  # a whole number of pixels for each pixel of a patch
     own = side * stride // patch
     tile_width, tile_height = 3 * side + 2 * GAP + BETWEEN, LABEL + side + BETWEEN // 2
     columns = min(number, max(6, math.isqrt(number // 2)))
@@ -79,7 +82,7 @@ def save_atlas(
             _put(canvas, picture, y, left, side)
         for left in lefts[:2]:
             corner = (left + (side - own) / 2 - 0.5, y + (side - own) / 2 - 0.5)
-            for colour, thickness in (("black", 1.8), ("white", 0.7)):  # one of them is seen on any ground
+            for colour, thickness in (("black", 1.8), ("white", 0.7)):  # one of them is visible on any background
                 axes.add_patch(Rectangle(corner, own, own, fill=False, edgecolor=colour, linewidth=thickness))
         axes.text(x, y - 4, f"code {code}: {_share(int(counts[code]), total)}", fontsize=8, va="bottom")
         if place < columns:
@@ -101,11 +104,11 @@ class _Legend:
 
     @property
     def height(self) -> int:
-        """In pixels."""
+        """The height in pixels."""
         return LINE * (self.lines + bool(self.more) + 1) if self.shown else 0
 
     def draw(self, axes: Axes, left: int, top: int) -> None:
-        """At a place."""
+        """Draw the legend at a place."""
         for place, (name, colour) in enumerate(self.shown):
             x, y = left + place // self.lines * self.column, top + LINE * (place % self.lines)
             axes.add_patch(Rectangle((x, y), 12, 12, facecolor=colour, edgecolor="0.4", linewidth=0.7))
@@ -118,18 +121,18 @@ class _Legend:
 def _title(shown: int, counts: Tensor) -> str:
     size = len(counts)
     if shown < size:
-        return f"What each code stands for: {most_used(shown, counts)}"
-    return f"What each code stands for: all {counted(size)}, the most used first" if size > 1 else "The only code"
+        return f"The meaning of each code: {most_used(shown, counts)}"
+    return f"The meaning of each code: all {counted(size)}, the most used first" if size > 1 else "The only code"
 
 
 def _explanation(stride: int, where: str, *, gaps: bool) -> list[str]:
-    grey = " Grey is outside of the picture, or never taken." if gaps else ""
+    grey = "Grey is outside of the image, or never used." if gaps else ""
     return [
-        f"seen: the mean of the pictures around the code's places; the square marks the {stride}x{stride} pixels of "
-        "a place",
-        "drawn: what the decoder makes of a map that holds this code alone",
-        "where: the places in the picture at which the code is taken; the darker, the more often",
-        f"From {where}. The percentage is the code's share of all places.{grey}",
+        f"seen: the mean image patch around the code's positions; the square marks the {stride}x{stride} pixels of a "
+        "position",
+        "drawn: the decoder's output for a map that holds only this code",
+        "where: the positions in the image at which the code is used; darker means more often",
+        f"From {where}. The percentage is the code's share of all positions.{grey}",
     ]
 
 
@@ -146,7 +149,7 @@ def _picture(patch: Tensor) -> NDArray[np.float64]:  # (C, P, P) -> (P, P, 3)
 
 
 def _map(places: Tensor) -> NDArray[np.float64]:  # (h, w) -> (h, w, 3)
-    """Each on its own scale, or the rare codes would be white."""
+    """The usage at each position, as colours. Each code has its own scale, so that rare codes are visible."""
     values = places.double().numpy()
     if not values.any():
         return np.full((*values.shape, 3), NOTHING)
@@ -155,7 +158,7 @@ def _map(places: Tensor) -> NDArray[np.float64]:  # (h, w) -> (h, w, 3)
 
 
 def _put(canvas: NDArray[np.float64], picture: NDArray[np.float64], top: int, left: int, side: int) -> None:
-    """Enlarge a picture (a, b, 3) into a square of the canvas, with its proportions, in a thin frame."""
+    """Draw an image (a, b, 3) into a square of the canvas, enlarged, with its aspect ratio and a thin frame."""
     height, width = picture.shape[:2]
     tall, wide = (max(1, round(side * size / max(height, width))) for size in (height, width))
     top, left = top + (side - tall) // 2, left + (side - wide) // 2

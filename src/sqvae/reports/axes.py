@@ -1,30 +1,30 @@
-"""Axes of charts: where values lie on them, and which ones are round."""
+"""Axes of charts: the positions of values, and round ticks."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 STEEP = 10
-"""Values that differ by such a factor are drawn on a logarithmic axis."""
+"""If the values differ by more than this factor, the axis is logarithmic."""
 
 LEAST_SPAN = 0.2
-"""An axis covers at least this share of its largest value, so that a change of one percent looks like one."""
+"""An axis covers at least this share of its largest value, so that small changes look small."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Where values lie between two ends."""
+    """An axis, which maps values to positions."""
 
     low: float
     high: float
     start: float
-    """Where the low end is drawn,"""
+    """The position of the low end."""
     end: float
-    """and the high one."""
+    """The position of the high end."""
     log: bool = False
 
     def __call__(self, value: float) -> float:
-        """Where a value is drawn; what lies outside of the axis, at its end."""
+        """The position of a value; values outside of the axis are at its end."""
         low, high, here = (math.log(x) if self.log else x for x in (self.low, self.high, max(value, self.low)))
         share = (here - low) / (high - low) if high > low else 0.5
         return self.start + min(share, 1.0) * (self.end - self.start)
@@ -37,7 +37,7 @@ class Axis:
             every = max(1, round(len(decades) / about))
             values = [step * 10.0**decade for decade in decades[::every] for step in steps]
             inside = [value for value in values if self.low <= value <= self.high]
-            if len(inside) > 1:  # a short axis may have none of them
+            if len(inside) > 1:  # a short axis may contain none of them
                 return inside
         span = self.high - self.low
         if span <= 0:
@@ -48,15 +48,16 @@ class Axis:
 
 
 def fitting(values: Sequence[float], start: float, end: float, *, log: bool | None = None, floor: bool = False) -> Axis:
-    """An axis on which all values that are finite have room, and small changes look small: the one rule for all plots.
+    """An axis for all finite values on which small changes look small: the one rule for all plots.
 
-    It is logarithmic where values differ by a large factor, begins at 0 where they come near it, and otherwise covers
+    It is logarithmic if the values differ by a large factor. It starts at 0 if they come near 0, and otherwise covers
     at least a fifth of the largest value.
 
     Arguments:
-        start, end: where it is drawn.
-        log: whether it is logarithmic; None where the values tell.
-        floor: whether it begins at 0, or on a logarithmic axis well below all values.
+        values: the values.
+        start, end: the positions of its ends.
+        log: whether it is logarithmic; None decides from the values.
+        floor: whether it starts at 0 or, if logarithmic, well below all values.
     """
     values = [value for value in values if math.isfinite(value)]
     positive = [value for value in values if value > 0]
@@ -76,7 +77,7 @@ def fitting(values: Sequence[float], start: float, end: float, *, log: bool | No
 
 
 def number(value: float) -> str:
-    """A value with as many digits as a person wants."""
+    """A value with a readable number of digits."""
     if value and not 1e-4 <= abs(value) < 1e6:
         return f"{value:.2e}"
     return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"

@@ -1,7 +1,7 @@
-"""Charts as SVG that stands in a page: small enough to read on a telephone, in the colours of the page's scheme.
+"""Charts as SVG in a page: small enough for a phone, and in the colours of the page.
 
-What is under the pointer is said in the chart's uppermost line, without any script: each mark comes with its words,
-which the page's style shows while the pointer is on it (`.hot .peek` in `page.py`).
+The first line of a chart describes what is under the pointer, without a script: each mark comes with a text, which the
+page's style shows while the pointer is on it (`.hot .peek` in `page.py`).
 """
 
 import itertools
@@ -13,16 +13,16 @@ from sqvae.reports.axes import STEEP, Axis, fitting, number
 from sqvae.reports.page import words
 
 WIDTH, HEIGHT = 360, 210
-"""Of a chart, in units of about a pixel on the smallest screens."""
+"""The size of a chart, in units of about a pixel on the smallest screens."""
 LEFT, RIGHT, TOP, BOTTOM = 60, 16, 20, 34
-"""What lies around the plot itself."""
+"""The margins around the plot."""
 UPWARD = (HEIGHT - BOTTOM, TOP)
-"""Where upward axes are."""
+"""The positions of the ends of vertical axes."""
 
 POINTS = 200
-"""Of a line; more can't be told apart."""
+"""The largest number of points of a line; more cannot be distinguished."""
 FEW = 30
-"""So few points of a line are marked, since a line through one does not show it."""
+"""Up to this number of points are marked, because a line through one point does not show it."""
 INK, PALE, ACCENT, RULE, QUIET = (
     "var(--ink, #1f4e79)",
     "var(--pale, #9db8d2)",
@@ -48,16 +48,16 @@ def line_chart(
     y_name: str = "",
     levels: Sequence[Level] = (),
 ) -> str:
-    """A quantity over another.
+    """A line chart.
 
-    The axis is logarithmic where values differ by a large factor, and from 0 to the levels where there are any. What is
-    not a number is left out.
+    The vertical axis is logarithmic if the values differ by a large factor; if there are levels, it goes from 0 to the
+    levels. Values that are not finite are left out.
 
     Arguments:
-        title: what the values are.
-        xs, ys: as many of each.
-        x_name, y_name: what lies along the axes, with its unit.
-        levels: values to compare with, which are as large as the others can be.
+        title: the name of the quantity.
+        xs, ys: the coordinates of the points.
+        x_name, y_name: the labels of the axes, with units.
+        levels: values to compare with, which are upper limits.
     """
     points = [(float(x), float(y)) for x, y in zip(xs, ys, strict=True) if math.isfinite(x) and math.isfinite(y)]
     points = _thinned(points)
@@ -86,12 +86,15 @@ def bar_chart(
     y_name: str = "",
     levels: Sequence[Level] = (),
 ) -> str:
-    """Bars side by side, of values that are not negative.
+    """A bar chart of values that are not negative.
 
     Arguments:
-        heights: of the bars; where they differ by a large factor the axis is logarithmic, and those of 0 are left out.
-        names: what is said of each when the pointer is on it.
-        x_name, y_name: what lies along the axes, with its unit.
+        title: the name of the quantity.
+        heights: the heights of the bars; if they differ by a large factor, the axis is logarithmic and bars of 0 are
+            left out.
+        names: the text for each bar when the pointer is on it.
+        x_name, y_name: the labels of the axes, with units.
+        levels: values to compare with.
     """
     values = [*heights, *(level.value for level in levels)]
     up = fitting(values, *UPWARD, log=max(values, default=0) > STEEP * max(_mean(heights), 1e-300), floor=True)
@@ -107,29 +110,29 @@ def bar_chart(
 
 
 class Dot(NamedTuple):
-    """A place on a map."""
+    """A dot on a map."""
 
     x: float
     y: float
-    """In [0, 1], y upwards."""
+    """The vertical position, upwards. Both coordinates are in [0, 1]."""
     colour: str
     name: str
-    """What is said of it when the pointer is on it."""
+    """The text when the pointer is on it."""
     radius: float = 3.5
     hollow: bool = False
     shown: str = ""
-    """SVG that is shown then, too, 48 units high"""
+    """SVG that is shown when the pointer is on it, 48 units high."""
     shown_width: float = 48
-    """and so many wide."""
+    """The width of that SVG, in units."""
 
 
 def scatter(title: str, dots: Sequence[Dot]) -> str:
-    """A map of dots, on which a line of words and a small picture tell which one the pointer is on."""
+    """A map of dots, with a text and a small image for the dot under the pointer."""
     head, margin = 56, 14
     left, right = (end(dot.x for dot in dots) for end in (min, max))
     low, high = (end(dot.y for dot in dots) for end in (min, max))
     span = max(right - left, high - low) or 1.0
-    unit = (WIDTH - 2 * margin) / span  # the same both ways, so that distances are what they look like
+    unit = (WIDTH - 2 * margin) / span  # the same scale for both axes, so that distances are right
     height = round(max((high - low) * unit, WIDTH / 3)) + 2 * margin
     middle, centre = (left + right) / 2, (low + high) / 2
     parts = [f'<rect x="0.5" y="{head}" width="{WIDTH - 1}" height="{height}" fill="none" stroke="{RULE}" rx="4"/>']
@@ -144,12 +147,13 @@ def scatter(title: str, dots: Sequence[Dot]) -> str:
 
 
 def columns_picture(title: str, address: str, names: Sequence[str], *, x_name: str, y_name: str) -> str:
-    """A picture with a column for each thing, which says what it is when the pointer is on it.
+    """An image with a text for each column when the pointer is on it.
 
     Arguments:
-        address: of the picture, data and all.
-        names: of the columns, from left to right.
-        x_name, y_name: what lies along the sides.
+        title: the title.
+        address: the data URL of the image.
+        names: the texts of the columns, from left to right.
+        x_name, y_name: the labels of the axes.
     """
     left = 18
     across, bottom = Axis(0, max(1, len(names)), left, WIDTH), HEIGHT - BOTTOM
@@ -166,7 +170,7 @@ def columns_picture(title: str, address: str, names: Sequence[str], *, x_name: s
 
 
 def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Few enough of them, the last among them."""
+    """The points, thinned out if there are too many; the last is kept."""
     every = max(1, -(-len(points) // POINTS))
     return points[::-every][::-1]
 
@@ -176,7 +180,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def time_axis(seconds: float, y: float = 0) -> str:
-    """Seconds along all of the width that there is, in a drawing without a scale of its own."""
+    """A time axis in seconds along the full width, for drawings without a scale of their own."""
     across = Axis(0, seconds, 0, 100)
     parts = [f'<line x1="0" x2="100%" y1="{y + 0.5:g}" y2="{y + 0.5:g}" stroke="{QUIET}"/>']
     for value in across.ticks(8):
@@ -191,7 +195,7 @@ def time_axis(seconds: float, y: float = 0) -> str:
 
 
 def _upward(name: str) -> str:
-    """What lies along the upward axis."""
+    """The label of the vertical axis."""
     middle = (TOP + HEIGHT - BOTTOM) / 2
     return (
         f'<text class="label" transform="translate(10 {middle:g}) rotate(-90)" text-anchor="middle" fill="{QUIET}">'
@@ -200,7 +204,7 @@ def _upward(name: str) -> str:
 
 
 def _axes(across: Axis, up: Axis, x_name: str, y_name: str) -> list[str]:
-    """Lines, ticks and numbers around a plot."""
+    """The lines, ticks and numbers of both axes."""
     parts = [_upward(y_name)] if y_name else []
     for value in up.ticks():
         y = up(value)
@@ -222,7 +226,7 @@ def _level(level: Level, up: Axis) -> str:
 
 
 def _columns(points: Sequence[tuple[float, float]], across: Axis) -> list[str]:
-    """A column around each point, which says its value when the pointer is in it."""
+    """A column around each point, which shows its value when the pointer is in it."""
     places = [across(x) for x, _ in points]
     edges = [LEFT, *((one + other) / 2 for one, other in itertools.pairwise(places)), WIDTH - RIGHT]
     columns = []
@@ -233,7 +237,7 @@ def _columns(points: Sequence[tuple[float, float]], across: Axis) -> list[str]:
 
 
 def _hot(shape: str, peek: str) -> str:
-    """A mark, and what is shown while the pointer is on it."""
+    """A mark, and the text that is shown while the pointer is on it."""
     return f'<g class="hot">{shape}{peek}</g>'
 
 

@@ -1,4 +1,4 @@
-"""A codebook in pictures: how much each code is used, and how far codes are apart."""
+"""Plots of a codebook: the usage of its codes, and the distances between them."""
 
 import math
 from pathlib import Path
@@ -17,20 +17,22 @@ from sqvae.reports.plotting import save_figure
 INK, PALE, ACCENT, ABSENT = "#1f4e79", "#9db8d2", "#d1495b", "0.85"
 
 LABELLED = 40
-"""So many codes have room for their numbers."""
+"""The largest number of codes that are labelled with their numbers."""
 
 STEEP = 20
-"""Where a code is used so many times as often as at equal use, the others are too low to be seen on a linear scale."""
+"""If the most used code has this many times the average usage, the axis is logarithmic, so that other codes are
+visible."""
 
 THOUSANDS = FuncFormatter(lambda value, _: f"{value:,.0f}")
 
 
 def save_use(path: Path, counts: Tensor, where: str) -> None:
-    """Draw how often each code is used, the most used first.
+    """Plot the usage of each code, the most used first.
 
     Arguments:
-        counts: (K,).
-        where: the pictures that they were counted on, in words.
+        path: the file to write.
+        counts: (K,), the usage.
+        where: a description of the data that they were counted on.
     """
     size, unused = len(counts), int((counts == 0).sum())
     ranked, order = counts.sort(descending=True, stable=True)
@@ -38,7 +40,7 @@ def save_use(path: Path, counts: Tensor, where: str) -> None:
     figure = Figure(figsize=(11, 5), layout="constrained")
     spread = float(perplexity(counts.double()))
     never = f"{unused:,} never used" if unused else "all are used"
-    figure.suptitle(f"Use of {counted(size)}: perplexity {spread:,.1f}, {never}", fontweight="bold")
+    figure.suptitle(f"Usage of {counted(size)}: perplexity {spread:,.1f}, {never}", fontweight="bold")
     bars, together = figure.subplots(1, 2, width_ratios=(3, 2))
     _draw_shares(bars, shares, [int(code) for code in order])
     _draw_sums(together, shares)
@@ -56,7 +58,7 @@ def _draw_shares(axes: Axes, shares: NDArray[np.float64], codes: list[int]) -> N
     edges = np.arange(size + 1) + 0.5
     axes.stairs(shares, edges, fill=True, color=INK)
     axes.axhline(1 / size, color=ACCENT, linestyle="--", label=f"equal use: {percent(1 / size)} each")
-    axes.set(title="how often each code is taken", ylabel="share of all positions", xlim=(edges[0], edges[-1]))
+    axes.set(title="how often each code is used", ylabel="share of all positions", xlim=(edges[0], edges[-1]))
     highest = max(float(shares.max()), 1 / size)
     if highest * size > STEEP:
         axes.set_yscale("log")
@@ -65,7 +67,7 @@ def _draw_shares(axes: Axes, shares: NDArray[np.float64], codes: list[int]) -> N
         axes.set_ylim(0, 1.15 * highest)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: percent(value)))
     if size <= LABELLED:
-        axes.vlines(edges[1:-1], 0, shares[:-1], color="white")  # parts the bars
+        axes.vlines(edges[1:-1], 0, shares[:-1], color="white")  # separates the bars
         axes.set_xticks(range(1, size + 1), list(map(str, codes)), fontsize="small")
         axes.set_xlabel("code, the most used first")
     else:
@@ -79,11 +81,11 @@ def _draw_sums(axes: Axes, shares: NDArray[np.float64]) -> None:
     half = int(np.searchsorted(sums, 0.5))
     axes.plot(sums, color=INK, linewidth=2, marker="." if size <= LABELLED else None)
     axes.plot([0, size], [0, 1], color=ACCENT, linestyle="--", label="equal use")
-    if half <= size:  # something was counted
+    if half <= size:  # there are counts
         words = f"half of all: {counted(half)}"
         axes.plot([0, half, half], [sums[half], sums[half], 0], color=PALE, label=words)
-    axes.set(xlim=(0, size), ylim=(0, 1.03), xlabel="so many of the most used codes", ylabel="their share together")
-    axes.set_title("how much the most used make up")
+    axes.set(xlim=(0, size), ylim=(0, 1.03), xlabel="number of the most used codes", ylabel="their share together")
+    axes.set_title("share of the most used codes")
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.xaxis.set_major_formatter(THOUSANDS)
@@ -101,16 +103,18 @@ def save_distances(
     scale: float | None,
     where: str = "",
 ) -> None:
-    """Draw how far codes are from each other.
+    """Plot the distances between codes.
 
     Arguments:
-        codes: (n,), those that are shown, n <= K; the most used ones, where that is known.
-        distances: (n, n), between them.
-        nearest: (n,), of each to the nearest of all other codes; empty where there is none.
-        counts: (K,), how often each was used, if that is known.
+        path: the file to write.
+        codes: (n,), the codes that are shown, n <= K: the most used ones, if the usage is known.
+        distances: (n, n), the distances between them.
+        nearest: (n,), the distance of each to the nearest of all other codes; empty if there is none.
+        counts: (K,), the usage of each code, if it is known.
+        codebook_size: the number of codes, K.
         directions: whether the distances are 1 - cosine.
-        scale: the distance that the quantization's noise has, if it has any.
-        where: which codebook it is, and on what its use was counted.
+        scale: the scale of the quantization noise, if there is any.
+        where: a description of the codebook, and of the data that its usage was counted on.
     """
     which = counted(codebook_size)
     if len(codes) < codebook_size:
@@ -123,26 +127,26 @@ def save_distances(
     order = near_order(values)
     image = matrix.imshow(values[np.ix_(order, order)], cmap="magma", vmin=0, vmax=float(values.max()) or 1)
     figure.colorbar(image, ax=matrix, label=measure)
-    matrix.set_title("every code with every other, near codes side by side:\ndark squares are families of like codes")
+    matrix.set_title("all pairs of codes, with similar codes side by side:\ndark squares are groups of similar codes")
     if len(codes) <= LABELLED:
         names = [str(int(codes[place])) for place in order]
         matrix.set_xticks(range(len(names)), names, fontsize="x-small", rotation=90)
         matrix.set_yticks(range(len(names)), names, fontsize="x-small")
     else:
         matrix.set(xticks=[], yticks=[])
-    histogram.set(title="from each code to the nearest other", xlabel=measure, ylabel="number of codes")
+    histogram.set(title="distance of each code to the nearest other code", xlabel=measure, ylabel="number of codes")
     if len(nearest):
         _draw_nearest(histogram, nearest.double().numpy(), None if counts is None else counts[codes].numpy() > 0)
         if scale is not None:
             symbol = r"$1/\kappa_\varphi$" if directions else r"$\sigma_\varphi$"
-            words = f"{symbol} = {scale:.3g}, the quantization's noise:\nit takes nearer codes for each other"
+            words = f"{symbol} = {scale:.3g}, the quantization noise:\nit confuses codes that are nearer"
             histogram.axvline(scale, color=ACCENT, linestyle="--", label=words)
             histogram.set_xlim(right=max(histogram.get_xlim()[1], 1.05 * scale))
         if histogram.get_legend_handles_labels()[0]:
             histogram.legend(fontsize="small")
     else:
         histogram.set(xticks=[], yticks=[])
-        histogram.text(0.5, 0.5, "there is no other", transform=histogram.transAxes, ha="center", color="0.4")
+        histogram.text(0.5, 0.5, "there is no other code", transform=histogram.transAxes, ha="center", color="0.4")
     _tidy(histogram)
     if where:
         figure.supxlabel(where, fontsize="small", color="0.4")
@@ -151,7 +155,7 @@ def save_distances(
 
 def _draw_nearest(axes: Axes, nearest: NDArray[np.float64], used: NDArray[np.bool_] | None) -> None:
     low, high = float(nearest.min()), float(nearest.max())
-    if high - low <= 1e-6 * high:  # all alike: one bar
+    if high - low <= 1e-6 * high:  # all are equal: draw one bar
         low, high = 0.95 * low, 1.05 * high or 1.0
     edges = np.linspace(low, high, 1 + min(40, max(5, 2 * math.isqrt(len(nearest))))).tolist()
     if used is None or used.all():
@@ -166,12 +170,12 @@ def _draw_nearest(axes: Axes, nearest: NDArray[np.float64], used: NDArray[np.boo
 
 
 def counted(codes: int) -> str:
-    """A number of codes, in words."""
+    """A number of codes, as text."""
     return f"{codes:,} code{'' if codes == 1 else 's'}"
 
 
 def most_used(shown: int, counts: Tensor) -> str:  # (K,)
-    """Which codes are shown, where so many of those that are used most are; unused ones may be among them."""
+    """A description of the codes that are shown, if these are the most used ones; some may be unused."""
     size, used = len(counts), int((counts > 0).sum())
     if used >= shown:
         return f"the {shown:,} most used of {counted(size)}"
@@ -180,7 +184,7 @@ def most_used(shown: int, counts: Tensor) -> str:  # (K,)
 
 
 def percent(share: float) -> str:
-    """With as many digits as a small share needs."""
+    """A share in percent, with three significant digits."""
     return f"{100 * share:.3g}%"
 
 

@@ -1,4 +1,4 @@
-"""Codes in a page: an example's codes in colours; and what each code draws, which is kept once and shown often."""
+"""Codes in a page: coloured maps of codes, and images of what each code decodes to, which are stored once."""
 
 import math
 from collections.abc import Sequence
@@ -12,16 +12,16 @@ from sqvae.reports.charts import time_axis
 from sqvae.reports.page import address_of, as_png, block, folded, words
 
 SIDE = 48
-"""Units of what a code draws, wherever it is shown."""
+"""The side of the image of a code, in SVG units."""
 
 WIDE = 140
-"""Units of a map's width."""
+"""The width of a map of codes, in SVG units."""
 
 THICK = 24
-"""Pixels of a strip's height."""
+"""The height of a strip of codes, in pixels."""
 
 NUMBERED = 1024
-"""Maps with up to so many places are given as numbers, too."""
+"""Maps with up to this many positions are printed as numbers, too."""
 
 Pixels: TypeAlias = NDArray[np.uint8]
 Indices: TypeAlias = NDArray[np.int64]
@@ -29,12 +29,12 @@ Indices: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Tiles:
-    """What codes draw alone, as one picture in the page of which every place shows a part.
+    """What single codes decode to, as one image in the page whose parts are shown at many places.
 
     Arguments:
-        name: of the picture, which no other in the page has.
+        name: a unique name in the page.
         codes: (n,), in any order.
-        drawn: (n, P, Q, 3).
+        drawn: (n, P, Q, 3), the images.
     """
 
     name: str
@@ -42,8 +42,8 @@ class Tiles:
     drawn: Pixels
 
     def definitions(self) -> str:
-        """The one picture, and each part under its code's name. They belong into the page once, before all uses."""
-        # Each has its own edge around it, or a browser that enlarges it would show a line of its neighbour.
+        """The image, and a symbol for each code. They must be in the page once, before all uses."""
+        # Each part is padded with its own edge; otherwise an enlarged part would show a line of its neighbour.
         drawn = np.pad(self.drawn, ((0, 0), (1, 1), (1, 1), (0, 0)), mode="edge")
         number, height, width = drawn.shape[:3]
         columns = math.isqrt(max(number - 1, 0)) + 1
@@ -63,13 +63,13 @@ class Tiles:
         )
 
     def part(self, code: int, side: int = SIDE, x: int = 0) -> str:
-        """SVG of what a code draws, in a chart; nothing where it is not among them."""
+        """SVG of what a code decodes to; "" if there is no image of it."""
         if code not in self.codes:
             return ""
         return f'<use href="#{self.name}-{code}" x="{x}" width="{side}" height="{side}"/>'
 
     def picture(self, code: int, name: str) -> str:
-        """The same by itself."""
+        """An image of what a code decodes to."""
         return (
             f'<svg class="tile" viewBox="0 0 {SIDE} {SIDE}" role="img" aria-label="{words(name)}">'
             f"<title>{words(name)}</title>{self.part(code)}</svg>"
@@ -77,7 +77,7 @@ class Tiles:
 
 
 class Span(NamedTuple):
-    """What a sequence of codes covers: a spectrogram of so many codes' width, and of so many seconds."""
+    """The extent of a sequence of codes: the width of its spectrogram in codes, and its duration."""
 
     codes: float
     seconds: float
@@ -86,12 +86,15 @@ class Span(NamedTuple):
 def code_map(
     codes: Indices, colours: Pixels, tiles: Tiles | None, span: Span | None = None
 ) -> str:  # (h, w) or (n,), (K, 3)
-    """An example's codes in their colours. The pointer on one says which it is, and marks it wherever it is taken.
+    """An example's codes in their colours. Pointing at a code names it, and marks all its positions.
 
-    A sequence is drawn as a strip, which is as wide as there is room, with seconds below it.
+    A sequence is drawn as a strip of the full width, with a time axis.
 
     Arguments:
-        span: of a sequence, what lies above it in the same width.
+        codes: the codes.
+        colours: the colours of all codes.
+        tiles: what the codes decode to, if that is known.
+        span: for a sequence, the extent of the spectrogram above it.
     """
     grid = np.atleast_2d(codes)
     rows, columns = grid.shape
@@ -103,7 +106,7 @@ def code_map(
     parts = []
     for code in np.unique(grid).tolist():
         places = np.argwhere(grid == code).tolist()
-        widths = [min(1.0, across - column) for _, column in places]  # the last of a sequence may stand for less
+        widths = [min(1.0, across - column) for _, column in places]  # the last code of a sequence may cover less
         cells = "".join(
             f"M{column} {row}h{width:g}v1h-{width:g}z" for (row, column), width in zip(places, widths, strict=True)
         )
@@ -123,7 +126,7 @@ def code_map(
 
 
 def code_numbers(codes: Indices) -> str:  # (h, w) or (n,)
-    """The same as numbers, for those who can't point or see; nothing where they are too many."""
+    """The codes as numbers, for those who cannot point or see; "" if there are too many."""
     if codes.size > NUMBERED:
         return ""
     wide = len(str(int(codes.max(initial=0))))
@@ -133,16 +136,17 @@ def code_numbers(codes: Indices) -> str:  # (h, w) or (n,)
 
 
 class Card(NamedTuple):
-    """What is said of a code."""
+    """A code, its usage and its nearest codes."""
 
     code: int
     note: str
     nearest: Sequence[int]
-    """The nearest first."""
+    """The nearest codes, the nearest first."""
 
 
 def shown_cards(codes: Sequence[Card], drawn: Tiles, seen: Tiles | None) -> str:
-    """A card a code: what is seen where it is taken, what it draws alone, and small, what its nearest codes draw."""
+    """A card for each code: the mean patch at its positions, what it decodes to, and smaller, what its nearest codes
+    decode to."""
     shown = []
     for code, note, nearest in codes:
         near = "".join(drawn.picture(other, f"code {other}") for other in nearest if other in drawn.codes)
@@ -156,5 +160,5 @@ def shown_cards(codes: Sequence[Card], drawn: Tiles, seen: Tiles | None) -> str:
 
 
 def hexadecimal(colour: Pixels) -> str:  # (3,)
-    """A colour as pages write it."""
+    """A colour as #rrggbb."""
     return "#" + "".join(f"{int(part):02x}" for part in colour)

@@ -1,4 +1,4 @@
-"""How a run went, as curves over its steps: self-annealing of a model, the cost of codes under a prior."""
+"""Plots of training curves: self-annealing, error and codebook usage of a model, or bits per code of a prior."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,42 +8,38 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sqvae.metrics.measures import MEASURES, error_name
 from sqvae.reports.axes import fitting
 from sqvae.reports.plotting import caption_below, draw_axis, fit_heights, legend_below, save_figure
-from sqvae.reports.results import error_name
 
 FEW = 30
-"""So few points are marked, since a line through them, or through one, does not show them."""
+"""Up to this number of points are marked, because a line through a few points does not show them."""
 
 NO_CODES = "a continuous latent has no codes"
 
 COST_CAPTION = (
-    "How many bits the prior needs for a code, given those before it: lower is better. A prior is of use below the "
-    "dashed line, which is what codes cost one by one, by how often each occurs."
+    "The number of bits per code under the prior, given the codes before it: lower is better. The dashed line is the "
+    "cost of independent codes, by their frequencies in the training set; a useful prior is below it."
 )
 
 ERROR_TITLES = {
     "mse": "mean squared error",
-    "mse_db": "mean squared error, in dB²",
-    "pixel_error": "share of pixels that are wrong",
-}
-ERROR_UNITS = {
-    "mse": "squared difference of values in [0, 1]",
-    "mse_db": "dB²",
-    "pixel_error": "share of all pixels",
+    "mse_db": "mean squared error",
+    "pixel_error": "pixel error",
 }
 
 Records = Sequence[Mapping[str, Any]]
 
 
 def save_curves(path: Path, records: Records, codebook_size: int, *, title: str = "") -> None:
-    """Draw what a run's records hold: of a prior, what a code costs; of a model, how variances, randomness, error and
-    the use of codes went.
+    """Plot a run's records: the bits per code of a prior; or the variances, randomness, error and codebook usage of a
+    model.
 
     Arguments:
-        records: of the run's log.
-        codebook_size: of a model; 0 where there is no codebook.
-        title: which run it is, and on what.
+        path: the file to write.
+        records: the records of the run's log.
+        codebook_size: the codebook size of a model; 0 if there is no codebook.
+        title: the name of the run and its data.
     """
     steps = [record for record in records if record["kind"] == "step"]
     validations = [record for record in records if record["kind"] == "validation"]
@@ -51,7 +47,7 @@ def save_curves(path: Path, records: Records, codebook_size: int, *, title: str 
     best = [record["step"] for record in validations if record.get("best")]
     of_prior = any("bits_per_code" in record for record in records)
     figure = Figure(figsize=(8, 5.2) if of_prior else (11, 8.6), layout="constrained")
-    figure.suptitle(f"{title or 'How training went'}, up to step {last:,}", fontweight="bold", fontsize="medium")
+    figure.suptitle(f"{title or 'Training'}, up to step {last:,}", fontweight="bold", fontsize="medium")
     panels: list[Axes] = figure.subplots(*((1, 1) if of_prior else (2, 2)), squeeze=False).flatten().tolist()
     if of_prior:
         _cost(panels[0], steps, validations)
@@ -65,7 +61,7 @@ def save_curves(path: Path, records: Records, codebook_size: int, *, title: str 
         _use(use, validations, codebook_size)
         limited = [randomness, use]
     for axes in panels:
-        # What is limited has a meaning at 0, and a limit that is drawn with it.
+        # Limited quantities start at 0, and their limit is drawn.
         _finish(axes, last, best[-1] if best else None, floor=axes in limited)
         legend_below(axes)
     save_figure(figure, path, dpi=110)
@@ -76,18 +72,18 @@ def _cost(axes: Axes, steps: Records, validations: Records) -> None:
     _plot(axes, validations, "bits_per_code", "validation", marker="o")
     known = validations[-1] if validations else {}
     for name, label, style in (
-        ("histogram_bits_per_code", "validation, by how often each code occurs in training", "--"),
+        ("histogram_bits_per_code", "validation, by the frequency of each code in training", "--"),
         ("uniform_bits_per_code", "all codes equally likely", ":"),
     ):
         if name in known:
             axes.axhline(known[name], color="black", linestyle=style, label=f"{label}: {known[name]:.3g}")
-    axes.set(title="what a code costs under the prior", ylabel="bits per code")
+    axes.set(title="cost of a code under the prior", ylabel=MEASURES["bits_per_code"].unit)
 
 
 def _spread(axes: Axes, steps: Records, codebook_size: int) -> None:
     for name, label in (
         ("variance", r"quantization, $\sigma_\varphi^2$" if codebook_size else "posterior, mean variance"),
-        ("relative_variance", r"$\sigma_\varphi^2$ over the codes' mean squared distance"),
+        ("relative_variance", r"$\sigma_\varphi^2$ relative to the codes' mean squared distance"),
         ("concentration", r"quantization, $\kappa_\varphi$"),
         ("decoder_variance", r"decoder, $\sigma^2$"),
         ("decoder_concentration", r"decoder, $\kappa$"),
@@ -98,20 +94,20 @@ def _spread(axes: Axes, steps: Records, codebook_size: int) -> None:
 
 def _randomness(axes: Axes, steps: Records, codebook_size: int) -> None:
     if any(record.get("entropy_per_position") for record in steps):
-        _plot(axes, steps, "entropy_per_position", "mean entropy of a position")
+        _plot(axes, steps, "entropy_per_position", "mean entropy per position")
         if codebook_size > 1:
             blind = math.log(codebook_size)
-            axes.axhline(blind, color="black", linestyle=":", label=f"blind choice among {codebook_size:,}")
+            axes.axhline(blind, color="black", linestyle=":", label=f"uniform choice among {codebook_size:,}")
     elif steps:
-        _say(axes, "none: the nearest code is taken" if codebook_size else NO_CODES)
-    axes.set(title="randomness of the quantization", ylabel="nats")
+        _say(axes, "none: the nearest code is used" if codebook_size else NO_CODES)
+    axes.set(title="randomness of the quantization", ylabel=MEASURES["entropy_per_position"].unit)
 
 
 def _error(axes: Axes, steps: Records, validations: Records, codebook_size: int) -> None:
     name = error_name(validations[-1] if validations else steps[-1] if steps else {})
     _plot(axes, steps, name, "training batches")
     _plot(axes, validations, name, "validation, likeliest codes" if codebook_size else "validation", marker="o")
-    axes.set(title=ERROR_TITLES[name], ylabel=ERROR_UNITS[name])
+    axes.set(title=ERROR_TITLES[name], ylabel=MEASURES[name].unit)
 
 
 def _use(axes: Axes, validations: Records, codebook_size: int) -> None:
@@ -122,7 +118,7 @@ def _use(axes: Axes, validations: Records, codebook_size: int) -> None:
             axes.axhline(codebook_size, color="black", linestyle=":", label=f"all {codebook_size:,} codes")
     else:
         _say(axes, NO_CODES)
-    axes.set(title="use of the codebook", ylabel="codes")
+    axes.set(title="codebook usage", ylabel=MEASURES["perplexity"].unit)
 
 
 def _plot(axes: Axes, records: Records, name: str, label: str, *, relative: bool = False, marker: str = "") -> None:
@@ -143,7 +139,7 @@ def _say(axes: Axes, words: str) -> None:
 
 
 def _finish(axes: Axes, last: int, best: int | None, *, floor: bool) -> None:
-    """One scale of steps for all, and plain numbers."""
+    """Set the axis of steps, which all panels share, and the vertical axis."""
     axes.set(xlabel="step")
     draw_axis(axes, "x", fitting([0, last], 0, 1, log=False, floor=True))
     axes.spines[["top", "right"]].set_visible(False)

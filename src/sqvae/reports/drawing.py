@@ -1,4 +1,4 @@
-"""Pictures that are written as training goes on."""
+"""Images and curves that are written during training."""
 
 import warnings
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from sqvae.reports.grid import save_pairs
 from sqvae.training import CheckpointError, Position, RunFolder, Validation, Watcher, read_json, read_records
 
 PRIOR = "prior"
-"""The folder of a model's own prior."""
+"""The name of the folder of a model's prior."""
 
 
 class Drawings(Watcher):
-    """After each validation, originals above reconstructions, and the curves so far."""
+    """Writes originals and reconstructions, and the curves so far, after each validation."""
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
@@ -23,8 +23,8 @@ class Drawings(Watcher):
     def validated(self, position: Position, validation: Validation, best: bool) -> None:
         try:
             self._draw(position, validation)
-        except (OSError, ValueError, RuntimeError, CheckpointError) as failure:  # no reason to lose an epoch
-            warnings.warn(f"can't draw into {self.folder}: {failure}", stacklevel=2)
+        except (OSError, ValueError, RuntimeError, CheckpointError) as failure:  # a failed plot must not stop training
+            warnings.warn(f"cannot draw into {self.folder}: {failure}", stacklevel=2)
 
     def _draw(self, position: Position, validation: Validation) -> None:
         if validation.originals is not None and validation.reconstructions is not None:
@@ -43,18 +43,18 @@ class Drawings(Watcher):
             self.folder.curves,
             read_records(self.folder.log),
             len(validation.counts),
-            title=f"How {self._name} trained{self._source(' on ')}",
+            title=f"Training of {self._name}{self._source(' on ')}",
         )
 
     @property
     def _name(self) -> str:
-        """Of the run; a prior is mostly called just that, and lies in the folder of its model."""
+        """The name of the run. A prior's folder is usually called "prior", so it gets the name of its model, too."""
         path = self.folder.path.resolve()
         return f"{path.parent.name}/{path.name}" if path.name == PRIOR else path.name
 
     @property
     def _data(self) -> Mapping[str, Any]:
-        """The settings of the data, as far as the run's folder tells."""
+        """The settings of the data, if the run's folder has them."""
         config = read_json(self.folder.config) if self.folder.config.exists() else {}
         found: Mapping[str, Any] = config.get("experiment", {}).get("data", {})
         return found

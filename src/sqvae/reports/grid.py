@@ -1,4 +1,4 @@
-"""Pictures in rows, with words that say what is seen."""
+"""Images in rows, with captions."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -17,19 +17,19 @@ from sqvae.files import written
 from sqvae.metrics.meanings import WRONG_LABELS
 
 GAP, COLUMN_GAP = 2, 1
-"""Pixels of the pictures' own between two bands of rows, and between two pictures of a row."""
+"""The gap between two bands of rows, and between two images of a row, in pixels of the images."""
 
 SIDE = 96
-"""Pixels of a picture's height, at least: small pictures are hard to see."""
+"""The smallest height of an image in pixels, because small images are hard to see."""
 
 NARROWEST = 560
-"""Pixels that words need beside each other."""
+"""The smallest width in pixels, so that captions fit."""
 
 MOST_CLASSES = 24
-"""Classes that are named below a picture: the most frequent ones."""
+"""The number of classes that are named below the images: the most frequent ones."""
 
 LETTER = 14
-"""Pixels of a letter's height, at least; on wide sheets, which are made smaller to be looked at, more."""
+"""The smallest height of letters in pixels. Wide sheets, which are viewed at a smaller size, have larger letters."""
 
 INK, QUIET = "#1d232b", "#59606b"
 
@@ -39,22 +39,22 @@ Class: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True)
 class Caption:
-    """What is written on a sheet of pictures."""
+    """The texts around a sheet of images."""
 
     title: str = ""
-    """What is seen: of which model, on which data."""
+    """The model and the data that the images are of."""
     lines: tuple[str, ...] = ()
-    """How to read it."""
+    """Explanations of the images."""
     rows: tuple[str, ...] = ()
-    """What each row of a band shows."""
+    """The name of each row of a band."""
     columns: tuple[str, ...] = ()
-    """What each column shows."""
+    """The name of each column."""
     classes: tuple[Class, ...] = ()
-    """Of label maps: the classes that occur, the most frequent first."""
+    """For label maps, the classes that occur, the most frequent first."""
 
     @property
     def text(self) -> str:
-        """All that is written."""
+        """All texts."""
         below = [name for name, _ in self.classes[:MOST_CLASSES]]
         more = _more(len(self.classes))
         parts = (self.title, *self.lines, ", ".join(self.rows), ", ".join(self.columns), ", ".join(below), more)
@@ -65,11 +65,11 @@ def _more(classes: int) -> str:
     return f"and {classes - MOST_CLASSES:,} more classes" if classes > MOST_CLASSES else ""
 
 
-ORIGINAL, RECONSTRUCTION, WRONG = "original", "reconstruction", "what is wrong"
-"""What rows of pairs show."""
+ORIGINAL, RECONSTRUCTION, WRONG = "original", "reconstruction", "wrong labels"
+"""The names of the rows of pairs."""
 
-WRONG_IN_COLOUR = f"What is wrong: {WRONG_LABELS}."
-"""How to read the third row."""
+WRONG_IN_COLOUR = f"Wrong labels: {WRONG_LABELS}."
+"""An explanation of the third row."""
 
 
 def save_pairs(
@@ -83,14 +83,16 @@ def save_pairs(
     lines: Sequence[str] = (),
     classes: Sequence[Class] = (),
 ) -> None:
-    """Rows of originals, each above the row of its reconstructions, with words that say so.
+    """Write rows of originals, each above the row of its reconstructions, with captions.
 
     Arguments:
+        path: the file to write.
         originals, reconstructions: (n, C, H, W), in [0, 1], C = 1 or 3.
-        errors: the same, for a third row.
-        title: of which model they are, and on which data.
-        lines: how to read them, besides.
-        classes: of label maps, those that occur, the most frequent first.
+        errors: images of the errors in the same form, for a third row.
+        columns: the largest number of images in a row.
+        title: the model and the data.
+        lines: further explanations.
+        classes: for label maps, the classes that occur, the most frequent first.
     """
     rows, names = [originals, reconstructions], [ORIGINAL, RECONSTRUCTION]
     told = list(lines)
@@ -102,19 +104,20 @@ def save_pairs(
 
 
 def save_rows(path: Path, rows: Sequence[Tensor], columns: int = 8, caption: Caption | None = None) -> None:
-    """Rows of pictures, what belongs together above each other; grey lines part the bands of rows.
+    """Write rows of images, with related images above each other and grey lines between the bands of rows.
 
     Arguments:
+        path: the file to write.
         rows: (n, C, H, W) each, in [0, 1], C = 1 or 3.
-        columns: pictures in a row, at most.
-        caption: what is written around them; None for a plain sheet.
+        columns: the largest number of images in a row.
+        caption: the texts around them; None for a plain sheet.
     """
     image = _sheet(rows, columns)
     if caption is None:
         with written(path, lasting=False) as aside:
             image.save(aside)
         return
-    # The words are in the file as text, too, for those who can't see them.
+    # The texts are stored in the file as well, for those who cannot see them.
     about = PngInfo()
     about.add_itxt("Description", caption.text)
     with written(path, lasting=False) as aside:
@@ -144,7 +147,7 @@ def _sheet(rows: Sequence[Tensor], columns: int) -> Image.Image:
 
 
 def _captioned(sheet: Image.Image, rows: Sequence[Tensor], columns: int, caption: Caption) -> Image.Image:
-    """A sheet with what is to be said above it, beside its rows and below it."""
+    """A sheet with its texts above it, beside its rows and below it."""
     count, _, height, width = rows[0].shape
     scale = _scale(height)
     size = max(LETTER, round(max(sheet.width, NARROWEST) / 80))
@@ -184,27 +187,27 @@ def _font(size: int, *, bold: bool) -> ImageFont.FreeTypeFont:
 
 
 class _Pen:
-    """Writes in letters of one size.
+    """Writes text in letters of one size.
 
     Arguments:
-        size: of letters, in pixels.
+        size: the size of letters in pixels.
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
 
     def width(self, text: str, *, bold: bool = False) -> int:
-        """Of a line."""
+        """The width of a line."""
         return math.ceil(_font(self.size, bold=bold).getlength(text))
 
     def write(
         self, draw: ImageDraw.ImageDraw, x: int, y: int, text: str, *, fill: str = INK, bold: bool = False
     ) -> None:
-        """A line."""
+        """Write a line."""
         draw.text((x, y), text, fill=fill, font=_font(self.size, bold=bold))
 
     def wrapped(self, text: str, room: int, *, bold: bool = False) -> list[str]:
-        """A sentence in lines that have room."""
+        """A sentence, wrapped into lines that fit."""
         lines: list[str] = []
         for word in " ".join(text.split()).split(" ") if text else []:
             longer = f"{lines[-1]} {word}" if lines else word
@@ -215,7 +218,7 @@ class _Pen:
         return lines
 
     def cut(self, text: str, room: int, *, bold: bool = False) -> str:
-        """As much of a name as has room."""
+        """A name, shortened until it fits."""
         if self.width(text, bold=bold) <= room:
             return text
         while len(text) > 1 and self.width(f"{text}...", bold=bold) > room:
@@ -225,7 +228,7 @@ class _Pen:
     def legend(
         self, classes: Sequence[Class], room: int
     ) -> tuple[Callable[[ImageDraw.ImageDraw, int, int], None], int]:
-        """Colours with names in columns: what draws it at a place, and its number of lines."""
+        """A function that draws a legend of classes in columns, and its number of lines."""
         swatch, line = self.size, round(1.4 * self.size)
         shown = classes[:MOST_CLASSES]
         widest = room - 2 * swatch
@@ -237,7 +240,7 @@ class _Pen:
 
         def draw_legend(draw: ImageDraw.ImageDraw, left: int, top: int) -> None:
             for place, (name, (_, colour)) in enumerate(zip(names, shown, strict=True)):
-                # Down the columns, as one reads a list.
+                # The order is down the columns.
                 x, y = left + place // lines * column, top + place % lines * line
                 draw.rectangle((x, y + 1, x + swatch, y + 1 + swatch), fill=colour, outline=QUIET)
                 self.write(draw, x + swatch + swatch // 2, y, name)

@@ -1,4 +1,4 @@
-"""A page in one HTML file that asks nothing of any other: its frame, its style and the parts it is made of."""
+"""HTML pages in a single file that loads no other files: the frame, the style, and the elements."""
 
 import base64
 import html
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from PIL import Image
 
 SMALL = 128
-"""Pictures up to this many pixels wide are enlarged pixel by pixel, rather than blurred."""
+"""Images up to this width in pixels are enlarged without interpolation."""
 
 PALETTE = 256
-"""Colours of a picture that need not be written for each pixel."""
+"""The largest number of colours for which an image is stored with a palette."""
 
 _CONTROLS = {code: "\N{REPLACEMENT CHARACTER}" for code in range(32) if chr(code) not in "\t\n"}
-"""What no page may hold, but the name of a file may."""
+"""Control characters, which a file name may contain but a page may not."""
 
 _QUOTED = re.compile("`([^`<>]+)`")
 
 _POLICY = "default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'"
-"""A browser keeps the page to itself by this, whatever a name in it says."""
+"""A content security policy that keeps the browser from loading anything from elsewhere."""
 
 _STYLE = """
 :root { color-scheme: light dark; --ground: #fff; --text: #222; --quiet: #59606b; --line: #d5d9e0; --card: #f5f6f8;
@@ -58,22 +58,24 @@ summary { cursor: pointer; color: var(--ink); }
 
 
 class Chapter(NamedTuple):
-    """A part of a page that its contents lead to."""
+    """A chapter of a page, with an entry in the table of contents."""
 
     name: str
-    """What it is linked by."""
+    """The anchor that links point to."""
     title: str
     body: str
-    """HTML."""
+    """The content as HTML."""
 
 
 def page(title: str, introduction: str, chapters: Sequence[Chapter], *, style: str = "", maker: str = "sqvae") -> str:
     """A whole page.
 
     Arguments:
+        title: the title of the page.
         introduction: a paragraph of plain text.
-        style: what the chapters need besides the style that all pages have.
-        maker: the command that made it, by which its file is known again: see :func:`is_page_of`.
+        chapters: the chapters.
+        style: additional CSS for the chapters.
+        maker: the command that made the page, by which :func:`is_page_of` recognises its file.
     """
     contents = "".join(f'<li><a href="#{words(one.name)}">{words(one.title)}</a></li>' for one in chapters)
     sections = "".join(
@@ -96,17 +98,17 @@ def _opening(maker: str) -> str:
 
 
 def is_page_of(maker: str, content: str) -> bool:
-    """Whether a file's content is a page that this command made."""
+    """Whether the content of a file is a page that this command made."""
     return content.startswith(_opening(maker))
 
 
 def sentence(text: str) -> str:
-    """Plain text in which what stands in `such quotes` is a command or a setting."""
+    """Plain text as HTML, with `text in backquotes` as code."""
     return _QUOTED.sub(r"<code>\1</code>", words(text))
 
 
 def words(text: str) -> str:
-    """Plain text as HTML has it, in a paragraph or in quotes: whatever it holds, it stays text."""
+    """Plain text, escaped for HTML content and attributes."""
     return html.escape(text.translate(_CONTROLS), quote=True)
 
 
@@ -116,37 +118,37 @@ def paragraph(text: str, kind: str = "") -> str:
 
 
 def absent(what: str, reason: str) -> str:
-    """What is not shown, and why."""
+    """A paragraph about something that is not shown, and why."""
     return paragraph(f"{what}: {reason}", "absent")
 
 
 def listed(lines: Sequence[str]) -> str:
-    """Sentences below each other."""
+    """A list of sentences."""
     return "<ul>" + "".join(f"<li>{sentence(line)}</li>" for line in lines) + "</ul>"
 
 
 def figure(content: str, caption: str, kind: str = "") -> str:
-    """Something to look at, of HTML, with words below it."""
+    """A figure of HTML content with a caption."""
     return f"<figure{_of_kind(kind)}>{content}<figcaption>{sentence(caption)}</figcaption></figure>"
 
 
 def player(content: bytes, name: str) -> str:
-    """A sound that lies in the page itself, to be listened to.
+    """An audio player with the sound embedded in the page.
 
     Arguments:
-        content: a FLAC file, which every browser of today plays.
-        name: what is heard.
+        content: a FLAC file, which all current browsers play.
+        name: the caption.
     """
     sound = f'<audio controls preload="metadata" src="{address_of(content, "audio/flac")}" aria-label="{words(name)}">'
     return f'<figure class="sound"><figcaption>{words(name)}</figcaption>{sound}</audio></figure>'
 
 
 def difference_key(colours: tuple[str, str, str], less: str, more: str, full: str) -> str:
-    """The colours of signed differences, from the most below to the most above.
+    """A colour scale for signed differences, from the lowest to the highest.
 
     Arguments:
-        colours: #rrggbb, of the most below, of none and of the most above.
-        less, more: what these are.
+        colours: #rrggbb of the lowest difference, of no difference and of the highest.
+        less, more: the meaning of the lowest and of the highest difference.
         full: the difference at both ends, with its unit.
     """
     below, above = f"\N{MINUS SIGN}{full}, {less}", f"+{full}, {more}"
@@ -156,11 +158,12 @@ def difference_key(colours: tuple[str, str, str], less: str, more: str, full: st
 
 
 def swatches(classes: Sequence[tuple[str, str]], most: int, notes: Sequence[str] = ()) -> str:
-    """The colours of classes, with their names and what is to be said of each.
+    """A legend of classes with their colours, names and notes.
 
     Arguments:
         classes: names, and colours as #rrggbb.
-        most: so many are shown.
+        most: the largest number of classes to show.
+        notes: a note for each class.
     """
     items = [
         f'<li><span class="swatch" style="background:{words(colour)}"></span>{words(name)}'
@@ -173,25 +176,26 @@ def swatches(classes: Sequence[tuple[str, str]], most: int, notes: Sequence[str]
 
 
 def warned(warnings: Sequence[str]) -> str:
-    """What is wrong now, where it can't be overlooked; nothing where nothing is."""
+    """A box of warnings; "" if there are none."""
     return f'<div class="warned" role="note">{listed(warnings)}</div>' if warnings else ""
 
 
 def folded(summary: str, content: str) -> str:
-    """HTML that is there when it is asked for."""
+    """HTML content that is folded, and can be opened."""
     return f"<details><summary>{words(summary)}</summary>{content}</details>"
 
 
 def block(kind: str, *parts: str) -> str:
-    """Parts of HTML that are laid out together."""
+    """A block of HTML parts that are laid out together."""
     return f"<div{_of_kind(kind)}>{''.join(parts)}</div>"
 
 
 def picture(pixels: NDArray[np.uint8], description: str) -> str:  # (H, W, 3)
-    """A picture that lies in the page itself.
+    """An image embedded in the page.
 
     Arguments:
-        description: for those who can't see it.
+        pixels: the image.
+        description: the alternative text.
     """
     height, width = pixels.shape[:2]
     kind = _of_kind("pixels") if width <= SMALL else ""
@@ -201,7 +205,7 @@ def picture(pixels: NDArray[np.uint8], description: str) -> str:  # (H, W, 3)
 
 
 def as_png(pixels: NDArray[np.uint8]) -> bytes:  # (H, W, 3)
-    """A picture as a file has it: grey, or of few colours, where it is, which takes less room."""
+    """An image as a PNG file: grey or with a palette if possible, which makes the file smaller."""
     file = BytesIO()
     _smallest(pixels).save(file, format="png", optimize=True)
     return file.getvalue()
@@ -219,7 +223,7 @@ def _smallest(pixels: NDArray[np.uint8]) -> Image.Image:
 
 
 def address_of(content: bytes, kind: str = "image/png") -> str:
-    """An address that holds all of a file."""
+    """A data URL with the content of a file."""
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 

@@ -1,4 +1,4 @@
-"""Plots by Matplotlib: what all of them share."""
+"""Functions that all Matplotlib plots share."""
 
 import textwrap
 from io import BytesIO
@@ -15,14 +15,14 @@ from sqvae.files import written
 from sqvae.reports.axes import Axis, fitting, number
 
 LETTERS = 16.5
-"""Letters of small print that fit into an inch."""
+"""The number of letters of a caption that fit into an inch."""
 
 AXIS_WORDS = 0.55
-"""Inches below a plot that its axis takes: numbers, and what they are."""
+"""The height in inches of an axis with its numbers and its label."""
 
 
 def draw_axis(axes: Axes, which: Literal["x", "y"], fitted: Axis) -> None:
-    """Give a plot an axis: its ends, its scale, and labels at round values that have room beside each other."""
+    """Set an axis of a plot: its limits, its scale, and ticks at round values that do not overlap."""
     axes.set(**{f"{which}scale": "log" if fitted.log else "linear"})
     axes.set(**{f"{which}lim": (fitted.low, fitted.high)})
     axis = axes.xaxis if which == "x" else axes.yaxis
@@ -32,7 +32,7 @@ def draw_axis(axes: Axes, which: Literal["x", "y"], fitted: Axis) -> None:
 
 
 def save_figure(figure: Figure, path: Path, *, dpi: int) -> None:
-    """Write a drawing as the file's ending says."""
+    """Write a figure, in the format of the file's suffix."""
     drawn = BytesIO()
     figure.savefig(drawn, dpi=dpi, format=path.suffix[1:])
     with written(path, lasting=False) as aside:
@@ -40,7 +40,7 @@ def save_figure(figure: Figure, path: Path, *, dpi: int) -> None:
 
 
 def fit_heights(*plots: Axes, log: bool | None = None, floor: bool = False) -> None:
-    """Give plots of lines one upward axis for all of them, by the rule for all plots: see :func:`fitting`."""
+    """Give several line plots the same vertical axis, by the rule for all plots: see :func:`fitting`."""
     lines = [line for axes in plots for line in axes.lines]
     values = [float(value) for line in lines for value in np.asarray(line.get_ydata(), dtype=float)]
     for axes in plots:
@@ -48,7 +48,7 @@ def fit_heights(*plots: Axes, log: bool | None = None, floor: bool = False) -> N
 
 
 def legend_below(axes: Axes) -> None:
-    """Say below a plot what its lines are: over the plot it would hide some of them."""
+    """Draw the legend below a plot, so that it hides no lines."""
     if axes.get_legend_handles_labels()[0]:
         clear = ScaledTranslation(0, -AXIS_WORDS, axes.figure.dpi_scale_trans)
         place = {"bbox_to_anchor": (0, 0), "bbox_transform": axes.transAxes + clear, "borderaxespad": 0}
@@ -56,6 +56,6 @@ def legend_below(axes: Axes) -> None:
 
 
 def caption_below(figure: Figure, text: str) -> None:
-    """Write below a drawing what is seen on it, in lines that are as wide as it is."""
+    """Write a caption below a figure, wrapped to its width."""
     lines = textwrap.wrap(text, round(LETTERS * figure.get_figwidth()))
     figure.supxlabel("\n".join(lines), fontsize="small", color="0.35", x=0.01, ha="left", linespacing=1.35)

@@ -1,4 +1,4 @@
-"""What pictures cost and how good they are, drawn."""
+"""Plots of rate and distortion."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,11 +16,14 @@ def save_rates(
     title: str,
     caption: str = "",
 ) -> None:
-    """Peak signal-to-noise ratio over bits per pixel: a point for the model, a curve for each other format.
+    """Plot the peak signal-to-noise ratio over bits per pixel: a point for the model, and a curve for each other
+    format.
 
     Arguments:
+        path: the file to write.
         own, others: bits per pixel and dB.
-        caption: what was measured, in words that are written below.
+        title: the title.
+        caption: a caption below the plot.
     """
     figure = Figure(figsize=(7, 4.8), layout="constrained")
     axes = figure.subplots()

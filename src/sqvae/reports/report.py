@@ -1,4 +1,4 @@
-"""A report: what came of some runs, in tables, pictures and sentences that hold or don't."""
+"""A report on several runs: tables, figures, and claims with their evidence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,36 +16,36 @@ from sqvae.reports.tables import Table
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence, and whether the records bear it out."""
+    """A claim, and whether the records support it."""
 
     text: str
     holds: bool
     evidence: str
-    """The numbers that decide it."""
+    """The numbers that decide whether it holds."""
     reason: str = ""
-    """Why it does not hold, in sentences, with what was done to find out; nothing is said of it where it holds."""
+    """Why the claim does not hold, and how that was found out. It is shown only if the claim does not hold."""
 
     @property
     def verdict(self) -> str:
-        """In one word."""
+        """ "holds" or "does not hold"."""
         return "holds" if self.holds else "does not hold"
 
     @property
     def explanation(self) -> str:
-        """The reason, if there is one to give."""
+        """The reason, if the claim does not hold and a reason is given."""
         return "" if self.holds or not self.reason else f" Why: {self.reason}"
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing with a name for its files and a caption."""
+    """A figure, with a name for its files and a caption."""
 
     name: str
     figure: Figure = field(repr=False)
     caption: str
 
     def save(self, folder: Path) -> list[Path]:
-        """Write it as .png, with its caption in it, and as .svg without, as pages show it above their own."""
+        """Write it as .png with its caption, and as .svg without, for pages that print the caption themselves."""
         paths = [folder / f"{self.name}.png", folder / f"{self.name}.svg"]
         with written(paths[1], lasting=False) as aside:
             aside.write_bytes(self.svg)
@@ -55,38 +55,38 @@ class Picture:
 
     @cached_property
     def svg(self) -> bytes:
-        """The drawing, without its caption."""
+        """The figure as SVG, without its caption."""
         file = BytesIO()
         self.figure.savefig(file, format="svg", metadata={"Date": None})
         return file.getvalue()
 
     @property
     def address(self) -> str:
-        """The drawing as an address that holds all of it."""
+        """The figure as a data URL."""
         return address_of(self.svg, "image/svg+xml")
 
 
 @dataclass(frozen=True)
 class Report:
-    """All that is to be said of a table or a figure."""
+    """The report on a table or a figure of the paper."""
 
     name: str
     title: str
     setting: str
-    """On which data, for how long, with which seeds, and how long the machine took."""
+    """The data, the duration of training, the seeds, and the time that it took."""
     command: str
-    """What makes it again."""
+    """The command that makes the report."""
     tables: Sequence[Table] = ()
     pictures: Sequence[Picture] = ()
     claims: Sequence[Claim] = ()
     notes: Sequence[str] = ()
-    """Where it differs from the paper, and why; what is missing."""
+    """Differences from the paper with their reasons, and what is missing."""
 
     def markdown(self, pictures: str = "") -> str:
-        """As a section of a page.
+        """The report as a section of a Markdown page.
 
         Arguments:
-            pictures: where the drawings are, as seen from the page: nothing, or a folder's name and a slash.
+            pictures: the folder of the figures relative to the page, with a slash; "" for the page's own folder.
         """
         parts = [f"## {self.title}", "", f"{self.setting} Made by `{self.command}`.", ""]
         for table in self.tables:
@@ -103,7 +103,7 @@ class Report:
         return "\n".join(parts)
 
     def chapter(self) -> Chapter:
-        """As a chapter of a page that needs no other file."""
+        """The report as a chapter of an HTML page that needs no other file."""
         parts = [f"<p>{words(self.setting)} Made by <code>{words(self.command)}</code>.</p>"]
         parts += [
             figure(f'<img alt="{words(picture.caption)}" src="{picture.address}">', picture.caption)
@@ -121,10 +121,10 @@ class Report:
 
 
 def html_page(title: str, introduction: str, reports: Sequence[Report]) -> str:
-    """One page of all reports, in one file without outside requests."""
+    """An HTML page of all reports, in one file that loads no other files."""
     return page(title, introduction, [report.chapter() for report in reports])
 
 
 def markdown_page(title: str, introduction: str, reports: Sequence[Report], pictures: str = "") -> str:
-    """The same in Markdown, with the drawings beside it."""
+    """A Markdown page of all reports, with the figures in separate files."""
     return "\n".join([f"# {title}", "", introduction, "", *(report.markdown(pictures) for report in reports)])

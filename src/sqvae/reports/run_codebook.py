@@ -1,4 +1,4 @@
-"""The codebook of a run: a chapter of the page about it."""
+"""The codebook chapter of a run's page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,52 +15,52 @@ from sqvae.reports.codes import SIDE, Card, Indices, Pixels, Tiles, hexadecimal,
 from sqvae.reports.page import Chapter, absent, address_of, as_png, block, figure, folded, paragraph
 
 FIRST = 48
-"""Codes that are shown one by one; the others are there when they are asked for."""
+"""The number of codes that are shown at once; the others are in a part that can be opened."""
 
 BARS = 512
-"""A histogram has so many bars at most; then several codes share one."""
+"""The largest number of bars in a histogram; with more codes, several codes share a bar."""
 
 NAMED = 60
-"""Codes that are listed by their numbers."""
+"""The largest number of unused codes that are listed."""
 
 
 @dataclass(frozen=True)
 class Codebook:
-    """What is shown of a codebook of K codes."""
+    """A codebook of K codes, as the page shows it."""
 
     positions: NDArray[np.float32] = field(repr=False)
-    """(K, 2), in [0, 1]."""
+    """(K, 2): the positions of the codes on a map, in [0, 1]."""
     colours: Pixels = field(repr=False)
-    """(K, 3)"""
+    """(K, 3): the colours of the codes."""
     nearest: Indices = field(repr=False)
-    """(K, m), the nearest first."""
+    """(K, m): the nearest codes of each code, the nearest first."""
     tiles: Tiles = field(repr=False)
-    """What codes draw alone: of all, or of the most used."""
+    """The images that single codes decode to, for all codes or for the most used."""
     seen: Tiles | None = field(repr=False)
-    """What is seen where codes are taken, of those that are taken most, if there is data to tell."""
+    """The mean image patches at the positions of the most used codes, if there is data."""
     counts: Indices | None = field(repr=False)
-    """(K,), how often each was taken, where that is known,"""
+    """(K,): the codebook usage, if it is known."""
     where: str
-    """and on what."""
+    """The data on which the usage was counted."""
 
     @property
     def size(self) -> int:
-        """K"""
+        """The number of codes, K."""
         return len(self.positions)
 
     @property
     def shares(self) -> NDArray[np.float64] | None:
-        """(K,), of all places."""
+        """(K,): the usage of each code as a share of all positions."""
         return None if self.counts is None else self.counts / max(1, int(self.counts.sum()))
 
     def note(self, code: int) -> str:
-        """How often a code is used."""
+        """The usage of a code, as text."""
         shares = self.shares
         return "" if shares is None else (percent(float(shares[code])) if shares[code] else "never used")
 
 
 class Heard(NamedTuple):
-    """The mean spectra of units of speech, side by side."""
+    """The mean spectra of codes of speech, side by side."""
 
     units: Sequence[int]
     picture: Pixels
@@ -68,57 +68,58 @@ class Heard(NamedTuple):
 
 
 def codebook_chapter(book: Codebook, *, drawn: str, heard: Heard | None = None) -> Chapter:
-    """Use, a map, and every code by itself.
+    """The codebook usage, a map of the codes, and every code by itself.
 
     Arguments:
-        drawn: how to read what a code draws alone.
-        heard: of speech, what is heard where units are taken.
+        book: the codebook.
+        drawn: an explanation of the images that single codes decode to.
+        heard: for speech, the mean spectra of the codes.
     """
     map_of_codes = figure(scatter("A map of the codes", _dots(book)), _about_map(book))
     parts = [
         *(tiles.definitions() for tiles in (book.tiles, book.seen) if tiles is not None),
         block(
             "charts",
-            block("", "<h3>How often each code is used</h3>", *_use(book)),
+            block("", "<h3>Codebook usage</h3>", *_use(book)),
             block("", "<h3>A map of the codes</h3>", map_of_codes),
         ),
     ]
     if heard is not None:
-        parts += ["<h3>What is heard where each unit is taken</h3>", _spectra(book, heard)]
+        parts += ["<h3>The mean spectrum of each code</h3>", _spectra(book, heard)]
     parts += ["<h3>Code by code</h3>", paragraph(drawn), _cards(book)]
     return Chapter("codebook", "Codebook", "\n".join(parts))
 
 
 def no_codebook(reason: str) -> Chapter:
-    """Where there is none to show."""
-    return Chapter("codebook", "Codebook", absent("Nothing of a codebook is shown", reason))
+    """The chapter of a run that has no codebook to show."""
+    return Chapter("codebook", "Codebook", absent("The codebook is not shown", reason))
 
 
 def _use(book: Codebook) -> list[str]:
     if book.counts is None or book.shares is None:
-        return [absent("The use of codes is not shown", "it was not recorded; `sqvae evaluate` measures it")]
+        return [absent("The codebook usage is not shown", "it was not recorded; `sqvae evaluate` measures it")]
     chart = use_chart(book.counts)
     spread = float(perplexity(torch.from_numpy(book.counts).double()))
     caption = (
-        f"In percent of {int(book.counts.sum()):,} places, on {book.where}. Perplexity {spread:,.1f} of {book.size:,}: "
-        "as if so many codes were used equally often."
+        f"The usage in percent of {int(book.counts.sum()):,} positions, on {book.where}. Perplexity {spread:,.1f} of "
+        f"{book.size:,}: the effective number of codes in use."
     )
     return [figure(chart, caption), *_dead(np.flatnonzero(book.counts == 0), book.size)]
 
 
 def use_chart(counts: Indices) -> str:  # (K,)
-    """How often each code is used, in percent, as bars; where there are many codes, several to a bar."""
+    """A bar chart of the usage of each code, in percent; with many codes, a bar is the mean of several codes."""
     size = len(counts)
     order = np.argsort(-counts, kind="stable")
     ranked = counts[order] / max(1, int(counts.sum()))
     together = -(-size // BARS)
     starts = range(0, size, together)
     return bar_chart(
-        "share of all places, the most used code first",
+        "share of all positions, the most used code first",
         [100 * float(ranked[start : start + together].mean()) for start in starts],
         [_bar_name(order[start : start + together], ranked[start], start) for start in starts],
-        y_name="percent of all places",
-        x_name="codes, the most used first" if together == 1 else f"{together} codes a bar, the most used first",
+        y_name="percent of all positions",
+        x_name="codes, the most used first" if together == 1 else f"{together} codes per bar, the most used first",
         levels=[Level(100 / size, "equal use")],
     )
 
@@ -134,12 +135,12 @@ def _dead(codes: Indices, size: int) -> list[str]:
         return [paragraph(f"All {counted(size)} are used." if size > 1 else "The only code is used.", "quiet")]
     names = ", ".join(map(str, codes[:NAMED].tolist()))
     more = f" and {len(codes) - NAMED:,} more" if len(codes) > NAMED else ""
-    named = f"Dead codes, which are never used: {len(codes):,} of {size:,}, namely {names}{more}."
+    named = f"Unused codes: {len(codes):,} of {size:,}, namely {names}{more}."
     return [paragraph(named, "quiet")]
 
 
 def _dots(book: Codebook) -> list[Dot]:
-    """The codes whose pictures are there, the rarest last: they are the smallest, and lie above the others."""
+    """Dots for the codes that have images, the rarest last: they are the smallest, and are drawn above the others."""
     shares = book.shares
     equal = 1 / book.size
     dots = []
@@ -158,25 +159,25 @@ def _dots(book: Codebook) -> list[Dot]:
 
 def _about_map(book: Codebook) -> str:
     which = "Every code" if len(book.tiles.codes) == book.size else f"The {len(book.tiles.codes):,} most used codes"
-    sizes = "" if book.counts is None else " Large dots are used often, and rings never."
+    sizes = "" if book.counts is None else "Large dots are codes that are used often; rings are never used."
     return (
-        f"{which} in the plane in which the codes are spread most: near dots are like codes, in like colours.{sizes} "
-        "Point at one to see what it draws."
+        f"{which} in the plane of their first two principal components: similar codes are near each other and have "
+        f"similar colours.{sizes} Point at a dot to see what its code decodes to."
     )
 
 
 def _spectra(book: Codebook, heard: Heard) -> str:
     names = [f"unit {unit}: {book.note(unit)}" for unit in heard.units]
     chart = columns_picture(
-        "Mean spectra of units",
+        "Mean spectra of codes",
         address_of(as_png(heard.picture)),
         names,
-        x_name="units, from dark to bright sounds",
-        y_name="pitch, in mel bands",
+        x_name="codes, from dark to bright sounds",
+        y_name="frequency, in mel bands",
     )
     caption = (
-        f"The mean spectrum of each of the {len(names)} units used most, pitch upwards, loud parts bright, on "
-        f"{heard.where}."
+        f"The mean spectrum of each of the {len(names)} most used codes, with high frequencies at the top and loud "
+        f"parts bright, on {heard.where}."
     )
     return figure(chart, caption)
 
@@ -187,7 +188,7 @@ def _cards(book: Codebook) -> str:
     if len(codes) > FIRST:
         some.append(folded(f"{len(codes) - FIRST:,} more codes", _some_cards(book, codes[FIRST:])))
     if len(codes) < book.size:
-        some.append(paragraph(f"The {book.size - len(codes):,} codes that are used least are left out."))
+        some.append(paragraph(f"The {book.size - len(codes):,} least used codes are not shown."))
     return block("", *some)
 
 

@@ -1,4 +1,4 @@
-"""What a run makes of held-out examples, and what it makes by itself: chapters of the page about it."""
+"""Chapters of a run's page on held-out examples, samples and interpolations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,26 +7,26 @@ from sqvae.reports.codes import Indices, Pixels, Span, Tiles, code_map, code_num
 from sqvae.reports.page import Chapter, block, figure, paragraph, picture, player, swatches, words
 
 STRIP = 2.5
-"""Pictures so many times as wide as high are shown below each other."""
+"""Images of at least this aspect ratio are shown below each other."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """One example, what became of it, and by which codes."""
+    """An example, its reconstruction and its codes."""
 
     name: str
     original: Pixels = field(repr=False)
-    """(H, W, 3), as are the others."""
+    """(H, W, 3), like the other images."""
     reconstruction: Pixels = field(repr=False)
     difference: Pixels = field(repr=False)
     codes: Indices | None = field(repr=False)
-    """(h, w) or (n,); None where the latent is continuous."""
+    """(h, w) or (n,): the codes; None for a continuous latent."""
     facts: tuple[str, ...]
-    """Error and cost, in words."""
+    """The error and the size in bits, as text."""
     span: Span | None = None
-    """Of a strip: what its codes cover."""
+    """For a sequence, the extent of its codes."""
     sounds: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
-    """Of speech: what can be listened to, by name, as FLAC."""
+    """For speech, sounds by name, as FLAC files."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class LabelClass:
 
     name: str
     colour: str
-    """#rrggbb"""
+    """The colour as #rrggbb."""
     overlap: float | None
-    """Intersection over union, where it was measured."""
+    """The intersection over union, if it was measured."""
 
 
 def examples_chapter(
@@ -49,13 +49,15 @@ def examples_chapter(
     key: str = "",
     before: Sequence[str] = (),
 ) -> Chapter:
-    """Examples through their codes.
+    """The chapter on held-out examples, their reconstructions and their codes.
 
     Arguments:
-        colours: (K, 3), of codes; None where there are none.
-        legend: how to read differences, in words;
-        key: and their colours, as HTML.
-        before: HTML that comes first: where they are from, what can't be shown, classes.
+        examples: the examples.
+        colours: (K, 3), the colours of the codes; None if there are none.
+        tiles: what the codes decode to, if that is known.
+        legend: an explanation of the differences.
+        key: the colour scale of the differences, as HTML.
+        before: HTML that comes first: the source of the examples, what cannot be shown, and the classes.
     """
     shown = [_example(one, colours, tiles) for one in examples]
     grid = [paragraph(legend), key, block("examples", *shown)] if shown else []
@@ -84,7 +86,7 @@ def _example(one: Example, colours: Pixels | None, tiles: Tiles | None) -> str:
 
 
 def class_legend(classes: Sequence[LabelClass], most: int = 64) -> str:
-    """The colours of classes, with how well each comes through where that is known."""
+    """A legend of classes, with the intersection over union of each if it is known."""
     notes = ["" if one.overlap is None else f"IoU {100 * one.overlap:.1f}%" for one in classes]
     return f"<h3>Classes</h3>{swatches([(one.name, one.colour) for one in classes], most, notes)}"
 
@@ -92,10 +94,14 @@ def class_legend(classes: Sequence[LabelClass], most: int = 64) -> str:
 def pictures_row(
     title: str, caption: str, pictures: Sequence[Pixels], kind: str = "row small", names: Sequence[str] = ()
 ) -> str:
-    """Pictures side by side under a heading, as many in a row as have room.
+    """Images side by side under a heading, as many in a row as fit.
 
     Arguments:
-        names: what is written below each; nothing where there are none.
+        title: the heading.
+        caption: the caption below all of them.
+        pictures: the images.
+        kind: the CSS class of the row.
+        names: a caption for each image, or none.
     """
     shown = [picture(one, f"{title}, {place}") for place, one in enumerate(pictures, 1)]
     parts = [figure(one, name) for one, name in zip(shown, names, strict=True)] if names else shown

@@ -1,4 +1,4 @@
-"""The page about a run: what it is, how it trained, and the chapters put together."""
+"""The page about a run: the chapters on the model and its training, and the whole page."""
 
 import os
 import re
@@ -42,7 +42,7 @@ _STYLE = """
 
 
 class Fact(NamedTuple):
-    """A number that tells most, and what it is."""
+    """A key number of a run, and its name."""
 
     value: str
     name: str
@@ -55,14 +55,14 @@ class Drawn(NamedTuple):
     steps: Sequence[float]
     values: Sequence[float]
     sentence: str
-    """How to read it."""
+    """An explanation of the curve."""
     unit: str = ""
-    """What its values are counted in."""
+    """The unit of the values."""
     limit: tuple[float, str] | None = None
-    """The most that there can be, and what that means."""
+    """The largest possible value, and its meaning."""
 
     def chart(self) -> str:
-        """The curve."""
+        """The curve as a chart."""
         levels = [] if self.limit is None else [Level(*self.limit)]
         return line_chart(self.name, self.steps, self.values, y_name=self.unit, levels=levels)
 
@@ -80,14 +80,14 @@ def about_chapter(
     *,
     warnings: Sequence[str] = (),
 ) -> Chapter:
-    """What a run is.
+    """The chapter on what a run is.
 
     Arguments:
-        facts: what stands out.
+        facts: the key numbers.
         what: sentences about the model.
         how: sentences about its training.
-        settings: all of them, nested as in `config.json`.
-        warnings: what is wrong with the model now; they come first.
+        settings: all settings, nested as in `config.json`.
+        warnings: problems of the model, which come first.
     """
     tiles = [f"<div><b>{words(fact.value)}</b>{words(fact.name)}</div>" for fact in facts]
     table = Table("All settings", ("setting", "value"), _rows(settings))
@@ -98,11 +98,11 @@ def about_chapter(
         "<h3>How it was trained</h3>",
         listed(how),
     ]
-    return Chapter("run", "What it is", "\n".join([*parts, folded("All settings", table.html())]))
+    return Chapter("run", "Model", "\n".join([*parts, folded("All settings", table.html())]))
 
 
 def _rows(settings: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]:
-    """Settings that are set, by their full names."""
+    """The settings that are not None, by their full names."""
     rows = []
     for key, value in settings.items():
         if isinstance(value, Mapping):
@@ -114,21 +114,21 @@ def _rows(settings: Mapping[str, Any], before: str = "") -> list[tuple[str, str]
 
 
 def training_chapter(curves: Sequence[Drawn], warnings: Sequence[str]) -> Chapter:
-    """How a run went, as curves with a sentence each."""
+    """The chapter on training: curves, each with an explanation, and warnings."""
     drawn = [block("", f"<h3>{words(one.name)}</h3>", figure(one.chart(), one.sentence)) for one in curves]
     parts = [block("charts", *drawn)] if drawn else [absent("No curves are shown", "nothing has been recorded yet")]
-    parts += ["<h3>Said in training</h3>", listed(warnings)] if warnings else []
+    parts += ["<h3>Warnings in training</h3>", listed(warnings)] if warnings else []
     return Chapter("training", "Training", "\n".join(parts))
 
 
 def measures_chapter(tables: Sequence[Table], problems: Sequence[str], meanings: Sequence[str] = ()) -> Chapter:
-    """What was measured, with sentences that tell the measures apart; and HTML about what was not."""
-    told = ["<h3>How to tell these measures apart</h3>", listed(meanings)] if meanings else []
+    """The chapter on measures: tables, explanations of the measures, and HTML on what could not be measured."""
+    told = ["<h3>What these measures mean</h3>", listed(meanings)] if meanings else []
     return Chapter("measures", "Measures", "\n".join([*(table.html() for table in tables), *told, *problems]))
 
 
 def made_chapter(parts: Sequence[str]) -> Chapter:
-    """What a model makes by itself, as HTML."""
+    """The chapter on samples and interpolations, from HTML parts."""
     return Chapter("made", "Samples and interpolation", "\n".join(parts))
 
 
@@ -136,22 +136,24 @@ _FOLDERS = re.compile(r"(?<![\w.:/\\])(?:[A-Za-z]:)?[/\\](?:[^\s/\\:;,'\"]+[/\\]
 
 
 def without_places(text: str, known: Sequence[str | Path] = ()) -> str:
-    """A sentence in which files and folders have their names only: where they lie on a machine is nobody's business.
+    """A sentence in which paths are reduced to the names of files and folders, so that a shared page does not reveal
+    them.
 
     Arguments:
-        known: places that may stand in it, which may hold spaces.
+        text: the sentence.
+        known: paths that may occur in it, which may contain spaces.
     """
     for place in sorted(map(str, known), key=len, reverse=True):
         if Path(place).is_absolute():
             text = text.replace(place, Path(place).name)
     home = Path.home()
     if home != Path(home.anchor):
-        text = text.replace(f"{home}{os.sep}", os.sep)  # a person's name may hold spaces, too
+        text = text.replace(f"{home}{os.sep}", os.sep)  # a user's name may contain spaces, too
     return _FOLDERS.sub("", text)
 
 
 def setting_without_places(value: Any, known: Sequence[str | Path] = ()) -> Any:
-    """The same of settings, however nested."""
+    """Settings in which paths are reduced to names, at any depth."""
     if isinstance(value, Mapping):
         return {key: setting_without_places(inner, known) for key, inner in value.items()}
     if isinstance(value, list):

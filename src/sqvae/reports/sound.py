@@ -1,4 +1,4 @@
-"""Sound that lies in a page."""
+"""Sounds that are embedded in a page."""
 
 from io import BytesIO
 
@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 
 def as_flac(samples: ArrayLike, rate: int) -> bytes:  # (samples,)
-    """A recording of one channel and 16 bits as a FLAC file: exact, about half the size of a WAV file."""
+    """A recording of one channel as a 16-bit FLAC file: lossless, and about half the size of a WAV file."""
     integers = np.rint(np.asarray(samples, dtype=np.float64) * 32767).clip(-32768, 32767).astype(np.int16)
     file = BytesIO()
     soundfile.write(file, integers, rate, format="FLAC", subtype="PCM_16")

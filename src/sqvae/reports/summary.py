@@ -1,23 +1,24 @@
-"""A run, in plain words."""
+"""A summary of a run in sentences."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sqvae.metrics.measures import MEASURES
 from sqvae.quantizers import QUANTIZERS, description_of
 from sqvae.reports.results import error_of
 from sqvae.training import RunFolder, read_records
 
 KINDS = {name: description_of(name) for name in QUANTIZERS} | {
-    "gaussian-1": "a Gaussian SQ-VAE (I), with one variance that is trained",
-    "gaussian-2": "a Gaussian SQ-VAE (II), with a variance for each picture",
+    "gaussian-1": "a Gaussian SQ-VAE (I), with one trained variance",
+    "gaussian-2": "a Gaussian SQ-VAE (II), with a variance for each example",
     "gaussian-3": "a Gaussian SQ-VAE (III), with a variance for each position",
     "gaussian-4": "a Gaussian SQ-VAE (IV), with a variance for each position and dimension",
-    "gaussian-fixed": "a stochastic quantizer whose variance is fixed",
+    "gaussian-fixed": "a stochastic quantizer with a fixed variance",
     "vmf": "a von Mises-Fisher SQ-VAE, which quantizes directions",
     "vq": "a plain VQ-VAE",
-    "vq-ema": "a VQ-VAE whose codes follow moving averages",
+    "vq-ema": "a VQ-VAE whose codes are moving averages",
     "vq-ema-reset": "a VQ-VAE with moving averages and code reset",
     "gaussian-latent": "a VAE, with a continuous latent",
 }
@@ -25,7 +26,7 @@ KINDS = {name: description_of(name) for name in QUANTIZERS} | {
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and sentences under it."""
+    """A heading, and the lines below it."""
 
     title: str
     lines: tuple[str, ...]
@@ -43,17 +44,18 @@ def summarize(
     findings: Sequence[str] | None = None,
     plots: Sequence[str] = (),
 ) -> list[Section]:
-    """What a run is, how it trained and which codes it uses.
+    """A summary of a run: the model, its training and its codes.
 
     Arguments:
-        experiment: as in `config.json`.
-        taken_as: as what its data was taken, and why.
-        about: what becomes of an example: see :func:`about_pictures` and :func:`about_speech`.
-        parameters: how many numbers are trained.
-        fingerprint: of the weights in use; None before the first checkpoint.
-        steps: done so far.
-        findings: what the last validation shows that is not as it should be; None before the first.
-        plots: what was drawn and what was not, in lines that stand with the files.
+        folder: the run's folder.
+        experiment: the settings, as in `config.json`.
+        taken_as: the kind that the data was taken as, and why.
+        about: the size of an example and its codes: see :func:`about_pictures` and :func:`about_speech`.
+        parameters: the number of trained parameters.
+        fingerprint: the fingerprint of the weights; None before the first checkpoint.
+        steps: the number of steps so far.
+        findings: the problems that the last validation shows; None before the first validation.
+        plots: lines about the plots, which come after those of the files.
     """
     records = read_records(folder.log)
     size = experiment["quantizer"]["codebook_size"] if experiment["quantizer"]["name"] != "gaussian-latent" else 0
@@ -68,13 +70,13 @@ def summarize(
 
 
 def _wrong(findings: Sequence[str] | None, records: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """What is wrong by the last validation; and what was said before it, which may no longer be so."""
+    """The problems at the last validation, and earlier warnings, which may no longer apply."""
     if findings is None:
         return ("not validated yet",)
     epoch = max(record["epoch"] for record in records if record["kind"] == "validation")
     compared = any("mixture_gap" in record for record in records)
-    unknown = "" if compared else "; single codes and mixtures were not compared then: `sqvae evaluate` does"
-    now = tuple(findings) or (f"nothing, as far as the validation after epoch {epoch} tells{unknown}",)
+    unknown = "" if compared else "; single codes and mixtures were not compared: use `sqvae evaluate`"
+    now = tuple(findings) or (f"no problems at the validation after epoch {epoch}{unknown}",)
     earlier = [record for record in records if record["kind"] == "warning" and record["epoch"] < epoch]
     return (*now, *(f"earlier, after epoch {record['epoch']}: {record['message']}" for record in earlier))
 
@@ -88,23 +90,23 @@ def _what(
         f"data: {taken_as}",
         f"{KINDS.get(name, name)} ({name}), recipe {experiment['recipe']}",
         *about,
-        f"{parameters:,} trained numbers; {mark}",
+        f"{parameters:,} trained parameters; {mark}",
     )
 
 
 def about_pictures(
     experiment: Mapping[str, Any], shape: tuple[int, int, int], code_shape: tuple[int, ...]
 ) -> tuple[str, ...]:
-    """What becomes of a picture.
+    """The size of an image, and of its codes.
 
     Arguments:
-        experiment: as in `config.json`.
-        shape: (C, H, W) of the pictures.
-        code_shape: of a picture's codes.
+        experiment: the settings, as in `config.json`.
+        shape: (C, H, W) of the images.
+        code_shape: the shape of an image's codes.
     """
     quantizer = experiment["quantizer"]
     channels, height, width = shape
-    colour, pixels = ("grey picture" if channels == 1 else "colour picture"), 8 * channels * height * width
+    colour, pixels = ("grey image" if channels == 1 else "colour image"), 8 * channels * height * width
     if experiment["data"].get("kind") == "labels":
         classes = experiment["data"]["classes"]
         colour, pixels = f"label map of {classes:,} classes,", round(math.log2(classes) * height * width)
@@ -124,12 +126,13 @@ def about_pictures(
 def about_speech(
     experiment: Mapping[str, Any], *, rate: int, mels: int, frames_per_second: float, codes_per_second: float
 ) -> tuple[str, ...]:
-    """What becomes of a second of speech.
+    """The size of a second of speech, and of its codes.
 
     Arguments:
-        experiment: as in `config.json`.
-        rate: samples a second.
-        mels: the size of a frame.
+        experiment: the settings, as in `config.json`.
+        rate: the number of audio samples per second.
+        mels: the number of mel bands of a frame.
+        frames_per_second, codes_per_second: the numbers of frames and of codes per second.
     """
     quantizer, speakers = experiment["quantizer"], experiment["speech"]["speakers"] or ()
     size = quantizer["codebook_size"]
@@ -143,7 +146,7 @@ def about_speech(
     return (
         *([] if quantizer["name"] == "gaussian-latent" else [f"{size:,} codes of {quantizer['dim']} dimensions"]),
         frames + becomes,
-        f"speaks with {len(speakers)} voices: {known}",
+        f"{len(speakers)} speakers: {known}",
     )
 
 
@@ -154,7 +157,7 @@ def _how(
     validations = [record for record in records if record["kind"] == "validation"]
     steps = [record for record in records if record["kind"] == "step"]
     done = max((record["epoch"] for record in validations), default=0)
-    lines = [f"on {experiment['data']['source']}, seed {experiment['seed']}, batches of {plan['batch_size']}"]
+    lines = [f"data {experiment['data']['source']}, seed {experiment['seed']}, batch size {plan['batch_size']}"]
     if steps:
         minutes = steps[-1]["seconds"] / 60
         lines.append(f"{done_steps:,} steps so far, {minutes:.1f} minutes")
@@ -164,7 +167,7 @@ def _how(
     if has >= planned:
         lines.append(f"all {planned:,} {unit} are done")
     else:
-        lines.append(f"{has:,} of {planned:,} {unit} are done; go on with: sqvae resume {folder}")
+        lines.append(f"{has:,} of {planned:,} {unit} are done; resume with: sqvae resume {folder}")
     if validations:
         last = validations[-1]
         lines.append(f"validation after epoch {last['epoch']}: {error_of(last)}")
@@ -176,29 +179,24 @@ def _how(
 def _annealing(records: Sequence[Mapping[str, Any]], size: int) -> tuple[str, ...]:
     steps = [record for record in records if record["kind"] == "step"]
     if len(steps) < 2:
-        return ("too few records to tell yet",)
+        return ("too few records yet",)
     first, last = steps[0], steps[-1]
     lines = []
-    for name, words in (
-        ("variance", "the quantization's variance"),
-        ("relative_variance", "the same over the codes' mean squared distance"),
-        ("concentration", "the quantization's concentration"),
-        ("decoder_variance", "the decoder's variance"),
-        ("decoder_concentration", "the decoder's concentration"),
-    ):
+    for name in ("variance", "relative_variance", "concentration", "decoder_variance", "decoder_concentration"):
         if name in first and name in last:
-            lines.append(f"{words}: {first[name]:.4g} at step {first['step']:,}, now {last[name]:.4g}")
+            label, text = MEASURES[name].label, MEASURES[name].text
+            lines.append(f"{label}: {text(first[name])} at step {first['step']:,}, now {text(last[name])}")
     if size > 1 and last["entropy_per_position"] > 0:
-        share = last["entropy_per_position"] / math.log(size)
+        entropy, share = MEASURES["entropy_per_position"], last["entropy_per_position"] / math.log(size)
         lines.append(
-            f"a position's entropy: {first['entropy_per_position']:.2f} nats, now {last['entropy_per_position']:.2f}, "
-            f"{100 * share:.0f}% of what blind choice would have"
+            f"{entropy.label}: {entropy.text(first[entropy.name])} nats, now {entropy.text(last[entropy.name])}, "
+            f"{100 * share:.0f}% of that of a uniform choice"
         )
     gaps = [record["mixture_gap"] for record in records if "mixture_gap" in record]
     if gaps:
         lines.append(
-            f"single codes have {gaps[-1]:.2f} times the error of the mixtures of codes that training decodes; it was "
-            f"{gaps[0]:.2f}, and 1 is the aim"
+            f"the error with single codes is {gaps[-1]:.2f} times that with the mixtures of codes in training; it was "
+            f"{gaps[0]:.2f}, and the aim is 1"
         )
     return tuple(lines)
 
@@ -206,10 +204,10 @@ def _annealing(records: Sequence[Mapping[str, Any]], size: int) -> tuple[str, ..
 def _codes(records: Sequence[Mapping[str, Any]], size: int) -> tuple[str, ...]:
     with_counts = [record for record in records if record["kind"] == "validation" and record.get("counts")]
     if not size:
-        return ("a continuous latent has none",)
+        return ("a continuous latent has no codes",)
     if not with_counts:
         return ("not validated yet",)
-    # The best checkpoint's, which commands use and plots are of.
+    # The counts of the best checkpoint, which commands and plots use.
     record = ([one for one in with_counts if one.get("best")] or with_counts)[-1]
     counts: list[int] = record["counts"]
     total = sum(counts)
@@ -219,7 +217,7 @@ def _codes(records: Sequence[Mapping[str, Any]], size: int) -> tuple[str, ...]:
     which = "the best checkpoint" if record.get("best") else "the newest checkpoint"
     lines = [
         f"with {which}, after epoch {record['epoch']}: {size - len(unused)} of {size} are used on validation; "
-        f"perplexity {record['perplexity']:.1f}: as if so many were used equally often",
+        f"perplexity {record['perplexity']:.1f}, the effective number of codes in use",
         f"most used: {most}",
     ]
     if unused:
@@ -231,10 +229,10 @@ def _codes(records: Sequence[Mapping[str, Any]], size: int) -> tuple[str, ...]:
 def _files(folder: RunFolder) -> tuple[str, ...]:
     known = (
         (folder.best, "the best checkpoint, which other commands use"),
-        (folder.last, "the newest checkpoint, from which `sqvae resume` goes on"),
-        (folder.log, "one JSON object a record"),
+        (folder.last, "the newest checkpoint, for `sqvae resume`"),
+        (folder.log, "the log, with one JSON object per line"),
         (folder.tensorboard, f"for: tensorboard --logdir {folder.tensorboard}"),
-        (folder.curves, "self-annealing, error and use of codes"),
+        (folder.curves, "self-annealing, error and codebook usage"),
         (folder.pictures, "originals above reconstructions, by epoch"),
     )
     return tuple(f"{path}: {what}" for path, what in known if path.exists())

@@ -1,4 +1,4 @@
-"""Many runs, and the records that they leave."""
+"""Sweeps of many runs, and the records of their results."""
 
 from sqvae.sweeps.records import (
     STAGE,

@@ -1,4 +1,4 @@
-"""What a finished run leaves: one small file of numbers, and one small picture."""
+"""The record of a finished run: one small file of numbers, and one small image."""
 
 import hashlib
 import json
@@ -24,10 +24,10 @@ from sqvae.training import Plan, read_json, read_records, write_json
 FORMAT = 1
 
 CURVE_POINTS = 120
-"""So many points of each curve are kept."""
+"""The largest number of points of a curve in a record."""
 
 SHOWN = 16
-"""So many pictures are kept, with their reconstructions."""
+"""The number of images in a record's image, with their reconstructions."""
 
 _WITHOUT_EFFECT = {
     ("recipe",),
@@ -36,35 +36,36 @@ _WITHOUT_EFFECT = {
     ("training", "checkpoint_minutes"),
     ("training", "compile"),
 }
-"""Settings that a result does not depend on, but for rounding."""
+"""Settings that do not change a result, except by rounding."""
 
 
 @dataclass(frozen=True)
 class Sequel:
-    """What is done with a model once it is trained: a prior over its codes, and what both make, measured."""
+    """The second stage of a run: a prior over the model's codes, and the measures of their samples."""
 
     prior: PriorSettings = field(default_factory=PriorSettings)
     training: Plan = field(default_factory=prior_plan)
     levels: tuple[int, ...] = ()
-    """How many halvings more each coarser level has, from fine to coarse. None: there is one level alone."""
+    """The number of additional downsamplings of each coarser level, from fine to coarse. An empty tuple means a
+    single level."""
     features: str = INCEPTION
-    """By which sets of pictures are compared: see `sqvae.metrics.FEATURES`."""
+    """The features by which sets of images are compared: a name in `sqvae.metrics.FEATURES`."""
     pictures: int | None = None
-    """How many are compared. None: as many as there are to test on."""
+    """The number of images that are compared. None takes the whole test set."""
 
     @property
     def key(self) -> str:
-        """A word for all of it. As of experiments, settings that have their default don't count."""
+        """A hash of the settings. As for experiments, settings at their defaults do not count."""
         return _word(_differences(to_json(self), to_json(Sequel())))
 
     @property
     def prior_key(self) -> str:
-        """A word for the priors alone, which may be measured in several ways."""
+        """A hash of the settings of the prior only, so that one prior can be measured in several ways."""
         return replace(self, features=INCEPTION, pictures=None).key
 
 
 STAGE = {"stage": "generation"}
-"""The tag of a sequel."""
+"""The tag of a second stage."""
 
 
 @dataclass(frozen=True)
@@ -73,38 +74,39 @@ class Planned:
 
     experiment: Experiment
     tags: Mapping[str, str]
-    """What sets it apart from the others, by kind: {"data": "mnist", "method": "sq-vae-1", "k": "128", ...}."""
+    """The tags that distinguish it from other runs, by kind: {"data": "mnist", "method": "sq-vae-1", "k": "128",
+    ...}."""
     sequel: Sequel | None = None
-    """If so, what is recorded is the sequel, of the same model as without."""
+    """The second stage, if the record is of that stage. The model is the same as without it."""
 
     @property
     def model(self) -> "Planned":
-        """The run of the model alone."""
+        """The run of the model, without a second stage."""
         return Planned(self.experiment, {kind: tag for kind, tag in self.tags.items() if kind not in STAGE})
 
     @property
     def label(self) -> str:
-        """The tags, as they stand in names of files."""
+        """The tags in the form that file names have."""
         itself = ("data", "method", "network", "scale")
         return "-".join(value if kind in itself else f"{kind}{value}" for kind, value in self.tags.items())
 
     @property
     def name(self) -> str:
-        """Of its record: the tags, and a word that changes with the experiment."""
+        """The name of the record: the tags, and a hash of the experiment."""
         key = key_of(self.experiment)
         return f"{self.label}-{key}" if self.sequel is None else f"{self.label}-{key}{self.sequel.key}"
 
     @property
     def title(self) -> str:
-        """For people."""
+        """The tags in a readable form."""
         parts = (value if kind in ("data", "method") else f"{kind}={value}" for kind, value in self.tags.items())
         return " ".join(parts)
 
 
 def key_of(experiment: Experiment) -> str:
-    """A word for all that makes a result what it is.
+    """A hash of all settings that determine a result.
 
-    Settings that have their default don't count, so that a setting that is added later leaves the words as they are.
+    Settings at their defaults do not count, so that a setting that is added later does not change the hash.
     """
     return _word(_differences(to_json(experiment), _defaults()))
 
@@ -133,43 +135,43 @@ def _differences(settings: Mapping[str, Any], defaults: Mapping[str, Any], path:
 
 @dataclass(frozen=True)
 class Record:
-    """A finished run in numbers."""
+    """The results of a finished run."""
 
     name: str
     tags: dict[str, str]
     experiment: dict[str, Any]
-    """All settings, with what was decided from the data."""
+    """All settings, including those that were decided from the data."""
     pictures: dict[str, int]
-    """How many there were to train on, to validate on, and to test on."""
+    """The number of images in the training, validation and test set."""
     data_key: str
-    """Equal only for equal pictures."""
+    """A key of the data, which is equal only for equal data."""
     measures: dict[str, float]
-    """On the test set, of the best checkpoint by validation, with its likeliest codes."""
+    """The measures on the test set, of the best checkpoint by validation, with the likeliest codes."""
     counts: list[int]
-    """How often each code was taken there."""
+    """The number of times that each code was used on the test set."""
     best_epoch: int
     steps: int
     seconds: float
-    """Of training and validation."""
+    """The duration of training and validation."""
     training: dict[str, list[float]]
     """Curves over training steps, thinned out: "step", "mse", "variance", ..."""
     validation: dict[str, list[float]]
     """Curves over epochs: "epoch", "step", "mse", "perplexity", ..."""
     machine: dict[str, str]
     fingerprint: str
-    """Of the weights."""
+    """The fingerprint of the weights."""
     shown: list[int] | None = None
-    """(H, W) of each example in the picture; None: the pictures' own size."""
+    """(H, W) of each example in the record's image; None if it is the size of the data's images."""
     sequel: dict[str, Any] | None = None
-    """What was done with the model, if that is what was measured. Then curves and seconds are those of its prior, and
-    below the originals are samples."""
+    """The settings of the second stage, if the record is of that stage. Then the curves and the duration are those
+    of the prior, and the image shows samples below the originals."""
     notes: list[str] = field(default_factory=list)
-    """What could not be measured and why, in sentences."""
+    """Sentences on what could not be measured, and why."""
     format: int = FORMAT
 
     @property
     def codebook_size(self) -> int:
-        """K; 0 for a continuous latent."""
+        """The codebook size K; 0 for a continuous latent."""
         return len(self.counts)
 
 
@@ -182,11 +184,16 @@ def make_record(
     log: Path,
     fingerprint: str,
 ) -> Record:
-    """A record from a run's evaluation and its log.
+    """A record from the evaluation of a run and its log.
 
     Arguments:
-        experiment: with nothing left open.
-        pictures: how many there are of each set.
+        planned: the planned run.
+        experiment: the settings, with none left open.
+        pictures: the number of examples in each set.
+        data_key: the key of the data.
+        evaluation: the measures on the test set.
+        log: the file of the run's log.
+        fingerprint: the fingerprint of the weights.
     """
     records = read_records(log) if log.exists() else []
     steps = [record for record in records if record["kind"] == "step"]
@@ -214,7 +221,7 @@ def make_record(
 
 
 def machine() -> dict[str, str]:
-    """Where and with what it ran."""
+    """The hardware and the software that a run used."""
     return {
         "processor": _processor(),
         "accelerator": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
@@ -228,7 +235,7 @@ def machine() -> dict[str, str]:
 def _version() -> str:
     try:
         return version("sqvae")
-    except PackageNotFoundError:  # not installed, but on the path
+    except PackageNotFoundError:  # on the path, but not installed
         return "unknown"
 
 
@@ -242,7 +249,7 @@ def _processor() -> str:
 
 
 def _thinned(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The first, the last, and some between them, evenly."""
+    """The first and the last record, and some between them at equal intervals."""
     if len(records) <= CURVE_POINTS:
         return list(records)
     return [records[round(index * (len(records) - 1) / (CURVE_POINTS - 1))] for index in range(CURVE_POINTS)]
@@ -258,14 +265,16 @@ def _columns(records: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
 
 
 def _rounded(value: float) -> float:
-    """Six digits are more than a run means, and make small files."""
+    """A value rounded to six digits, which are precise enough and keep files small."""
     return value if isinstance(value, int) or not math.isfinite(value) else float(f"{value:.6g}")
 
 
 def save_record(folder: Path, record: Record, originals: Tensor, reconstructions: Tensor) -> None:
-    """Write a record and its picture. The record comes last: where it is, all is there.
+    """Write a record and its image. The record is written last, so that the image exists wherever a record exists.
 
     Arguments:
+        folder: the folder of records.
+        record: the record.
         originals, reconstructions: (n, C, H, W), in [0, 1].
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -281,7 +290,8 @@ def _row(pictures: Tensor) -> Tensor:  # (n, C, H, W) in [0, 1] -> uint8 (C, H, 
 
 
 def load_record(folder: Path, planned: Planned) -> Record | None:
-    """The record of a planned run; None where it isn't finished, its file is not whole, or it is of another run."""
+    """The record of a planned run; None if the run is not finished, or its record is damaged or belongs to another
+    run."""
     record = _read(record_path(folder, planned.name))
     if record is None or not fits(planned, from_json(Experiment, record.experiment)):
         return None
@@ -290,12 +300,12 @@ def load_record(folder: Path, planned: Planned) -> Record | None:
 
 
 def labels_of_records(folder: Path) -> set[str]:
-    """The labels of the runs that a folder may have records of."""
+    """The labels of the runs whose records a folder may hold."""
     return {path.stem.rpartition("-")[0] for path in folder.glob("*.json")}
 
 
 def load_records(folder: Path) -> tuple[list[Record], list[Path]]:
-    """All records of a folder, and the files that are not whole or of another version."""
+    """All records in a folder, and the files that are damaged or of another version."""
     found = {path: _read(path) for path in sorted(folder.glob("*.json"))}
     return [record for record in found.values() if record is not None], [path for path in found if found[path] is None]
 
@@ -307,18 +317,19 @@ def _read(path: Path) -> Record | None:
         content = read_json(path)
         record = Record(**content)
         from_json(Experiment, record.experiment)
-    except Exception:  # a damaged record is one to make again
+    except Exception:  # the run of a damaged record is repeated
         return None
     return record if record.format == FORMAT else None
 
 
 def fits(planned: Planned, carried_out: Experiment) -> bool:
-    """Whether an experiment with nothing left open is the planned one."""
+    """Whether an experiment with no settings left open is the planned one."""
     return key_of(_reopened(carried_out, planned.experiment)) == key_of(planned.experiment)
 
 
 def _reopened(carried_out: Experiment, planned: Experiment) -> Experiment:
-    """An experiment with what the plan leaves open, and was decided from the data, open again."""
+    """An experiment in which the settings that the plan leaves open, and that were decided from the data, are open
+    again."""
     return replace(
         carried_out,
         data=replace(planned.data, source=carried_out.data.source),
@@ -333,13 +344,13 @@ def _reopened(carried_out: Experiment, planned: Experiment) -> Experiment:
 
 
 def load_pictures(folder: Path, record: Record) -> tuple[Tensor, Tensor] | None:
-    """A record's originals and reconstructions, uint8 (n, H, W, C) each; None where its picture is missing."""
+    """The originals and reconstructions of a record, uint8 (n, H, W, C) each; None if its image is missing."""
     try:
         with Image.open(picture_path(folder, record.name)) as image:
             channels = len(image.getbands())
             values = torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8)
             grid = values.view(image.height, image.width, channels)
-    except OSError:  # missing, or damaged
+    except OSError:  # missing or damaged
         return None
     height, width = _shape(record)
     rows = grid.view(2, height, -1, width, channels).permute(0, 2, 1, 3, 4)

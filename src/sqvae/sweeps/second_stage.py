@@ -1,4 +1,4 @@
-"""What is done with a trained model: a prior over its codes, and what both make, measured against real pictures."""
+"""The second stage of a run: a prior over the model's codes, and the comparison of samples with real images."""
 
 from dataclasses import replace
 
@@ -15,11 +15,12 @@ from sqvae.training import RunFolder
 
 
 def carry_on(planned: Planned, folder: RunFolder) -> tuple[Record, Tensor, Tensor]:
-    """Train the prior of a trained model, if it has codes, and measure: a record, some real pictures and some samples.
+    """Train the prior of a model, if it has codes, and evaluate it. Returns a record, some real images and some
+    samples.
 
     Arguments:
-        planned: with a sequel.
-        folder: of the model.
+        planned: a run with a second stage.
+        folder: the folder of the model.
     """
     sequel = planned.sequel
     assert sequel is not None
@@ -49,7 +50,7 @@ def carry_on(planned: Planned, folder: RunFolder) -> tuple[Record, Tensor, Tenso
 
 
 def _levels_above(planned: Planned, folder: RunFolder) -> tuple[RunFolder, RunFolder] | None:
-    """The next coarser level and its prior, trained, and all above it; None where there is none."""
+    """The next coarser level and its prior, after all coarser levels are trained; None if there is none."""
     assert planned.sequel is not None
     above = None
     for halvings in reversed(planned.sequel.levels):
@@ -62,17 +63,17 @@ def _levels_above(planned: Planned, folder: RunFolder) -> tuple[RunFolder, RunFo
 
 
 def deeper(experiment: Experiment, halvings: int) -> Experiment:
-    """The same model with so many more convolutions, each of which halves the size, before its codes."""
+    """The same model with additional convolutions before its codes, each of which downsamples by 2."""
     widths = experiment.network.widths
     if widths is None:
-        raise ValueError("a coarser level needs network.widths, to which it adds")
+        raise ValueError("a coarser level adds to network.widths, which is not set: set network.widths")
     return replace(experiment, network=replace(experiment.network, widths=(*widths, *[widths[-1]] * halvings)))
 
 
 def _with_prior(
     planned: Planned, folder: RunFolder, prior: RunFolder, above: tuple[RunFolder, RunFolder] | None
 ) -> PreparedPrior:
-    """A model's prior, trained, with its codes."""
+    """The prior of a model, after training, with its codes."""
     sequel = planned.sequel
     assert sequel is not None
     experiment = PriorExperiment(
@@ -88,7 +89,7 @@ def _with_prior(
 
 
 def _trained(experiment: Experiment | PriorExperiment, folder: RunFolder) -> None:
-    """To the end, from wherever it stands."""
+    """Train to the end, or resume from the last checkpoint."""
     if folder.config.exists():
         resume(folder.path, announce=_silent)
     else:

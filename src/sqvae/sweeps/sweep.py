@@ -1,4 +1,4 @@
-"""Many runs, a few at a time, in processes of their own."""
+"""Sweeps: many runs, several at a time, each in its own process."""
 
 import contextlib
 import json
@@ -21,11 +21,11 @@ from sqvae.sweeps.records import Planned, Record, load_record
 from sqvae.training import RunFolder, StopSignals
 
 GRACE = 60.0
-"""Seconds that runs have to save and end when the sweep is interrupted."""
+"""The number of seconds that runs have to save and end when the sweep is interrupted."""
 
 KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**32)}
-"""Has glibc keep what a step has freed for the next. Otherwise it goes back to the system each time, and with 256
-classes a quarter of a step is spent on getting it again."""
+"""Makes glibc keep freed memory for the next step. Otherwise it is returned to the system after each step, and with
+256 classes a quarter of a step is spent on allocating it again."""
 
 TAIL = 65_536
 """Bytes at the end of a log that hold its last record, whatever it is."""
@@ -35,13 +35,13 @@ State = Literal["found", "finished", "failed"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a planned run."""
+    """The outcome of a planned run."""
 
     planned: Planned
     state: State
     record: Record | None = None
     reason: str = ""
-    """Why it failed, in one line."""
+    """The reason of a failure, in one line."""
 
     @property
     def summary(self) -> str:
@@ -55,10 +55,10 @@ class Outcome:
 
 
 class SweepStoppedError(Exception):
-    """A signal has ended a sweep; what was running has been asked to save."""
+    """A signal has stopped a sweep. Its running runs were told to save a checkpoint."""
 
     def __init__(self, signal_number: int, running: int) -> None:
-        super().__init__(f"{running} runs were under way, and have been asked to save")
+        super().__init__(f"{running} runs were in progress and were told to save a checkpoint")
         self.signal_number = signal_number
 
 
@@ -66,9 +66,10 @@ class _Worker:
     """A process that carries out one run after the other, until one fails.
 
     Arguments:
-        answers: takes the worker and why its run has failed (nothing where it hasn't) after each run, and after its
-            end None for the latter.
-        log: what it says besides.
+        environment: the environment variables of the process.
+        answers: receives the worker and the reason of a failure ("" for success) after each run, and the worker and
+            None after the process has ended.
+        log: the file for its other output.
     """
 
     def __init__(self, environment: Mapping[str, str], answers: "Answers", log: Path) -> None:
@@ -76,12 +77,12 @@ class _Worker:
         with log.open("ab") as errors:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "sqvae.sweeps.worker"],
-                stdin=subprocess.PIPE,  # closes when this process ends in whatever way, and that ends the worker
+                stdin=subprocess.PIPE,  # closes when this process ends for any reason, which ends the worker
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env=dict(environment),
                 text=True,
-                start_new_session=True,  # or the terminal would send Ctrl-C as well
+                start_new_session=True,  # otherwise the terminal would send it Ctrl-C as well
             )
         self._listener = threading.Thread(target=self._listen, args=(answers,), daemon=True)
         self._listener.start()
@@ -91,7 +92,7 @@ class _Worker:
         try:
             with self.process.stdout as lines:
                 for line in lines:
-                    with contextlib.suppress(ValueError):  # not an answer: something else that prints
+                    with contextlib.suppress(ValueError):  # not an answer but other output
                         answers.put((self, str(json.loads(line)["failure"])))
         finally:
             answers.put((self, None))
@@ -105,12 +106,12 @@ class _Worker:
         }
         line = json.dumps({**content, "run": str(run), "log": str(log), "records": str(records)})
         assert self.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it has ended, and that will be heard
+        with contextlib.suppress(BrokenPipeError):  # it has ended, which the listener reports
             self.process.stdin.write(line + "\n")
             self.process.stdin.flush()
 
     def end(self, seconds: float = 0.0) -> str:
-        """Have the process ended, and say how that went; it has some time to save what it was at."""
+        """End the process and return how it ended. It has some seconds to save."""
         self.process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
@@ -127,14 +128,14 @@ Answers: TypeAlias = "queue.SimpleQueue[tuple[_Worker, str | None]]"
 
 
 class Sweep:
-    """Runs that are carried out side by side, and not again where they are finished.
+    """Carries out runs in parallel, and skips those that are finished.
 
     Arguments:
-        records: the folder of finished runs' records.
+        records: the folder of the records of finished runs.
         runs: the folder of the runs themselves.
-        jobs: how many at a time. None: one a device, or where there is none, one a core.
-        threads: of each run on the CPU. None: what ``OMP_NUM_THREADS`` says, or half of the cores, shared out: small
-            steps gain little from more, and threads that wait for a busy core lose very much.
+        jobs: the number of parallel runs. None takes the number of GPUs or, without GPUs, the number of cores.
+        threads: the number of CPU threads of each run. None takes ``OMP_NUM_THREADS`` or divides half of the cores
+            among the runs: small steps gain little from more threads, and lose much if threads wait for a busy core.
     """
 
     def __init__(self, records: Path, runs: Path, *, jobs: int | None = None, threads: int | None = None) -> None:
@@ -153,12 +154,13 @@ class Sweep:
         on_outcome: Callable[[Outcome], None] = lambda outcome: None,
         on_look: Callable[[], None] = lambda: None,
     ) -> list[Outcome]:
-        """Carry out what is not finished yet. A run that fails does not end the others.
+        """Carry out the runs that are not finished yet. A failed run does not stop the others.
 
         Arguments:
-            on_start: called when a run begins, or goes on.
-            on_outcome: called when one has ended, and first of all for those that are found finished.
-            on_look: called several times a second meanwhile.
+            planned: the runs.
+            on_start: called when a run starts or resumes.
+            on_outcome: called when a run has ended, and at the beginning for each run that is already finished.
+            on_look: called several times a second.
         """
         outcomes: list[Outcome] = []
 
@@ -174,12 +176,14 @@ class Sweep:
             else:
                 told(Outcome(one, "found", record))
         answers: Answers = queue.SimpleQueue()
-        places: dict[int, _Worker] = {}  # each takes up a device, or some cores
+        places: dict[int, _Worker] = {}  # each uses one device, or some cores
         with StopSignals() as signals, _ended(places):
             while waiting or any(worker.planned for worker in places.values()):
                 for place in range(self.jobs):
                     taken = [worker.planned.model.name for worker in places.values() if worker.planned is not None]
-                    free = [one for one in waiting if one.model.name not in taken]  # a model trains once at a time
+                    free = [
+                        one for one in waiting if one.model.name not in taken
+                    ]  # two runs never train the same model at once
                     if free and (place not in places or places[place].planned is None):
                         if place not in places:
                             places[place] = self._worker(place, answers)
@@ -188,9 +192,11 @@ class Sweep:
                         self._order(places[place], free[0])
                 with contextlib.suppress(queue.Empty):
                     worker, failure = answers.get(timeout=0.2)
-                    held = [place for place, one in places.items() if one is worker]  # none once it has been ended
+                    held = [
+                        place for place, one in places.items() if one is worker
+                    ]  # empty if the worker has been ended already
                     if held:
-                        if failure != "":  # what has failed once may have left something behind
+                        if failure != "":  # a failed run may leave the process in a bad state
                             del places[held[0]]
                             how = worker.end()
                             failure = failure or f"its process ended {how} (see {self.worker_log})"
@@ -204,7 +210,7 @@ class Sweep:
         return outcomes
 
     def folder_of(self, planned: Planned) -> RunFolder:
-        """Where a run is carried out; a sequel in that of its model."""
+        """The folder of a run; the second stage uses the folder of its model."""
         return RunFolder(self.runs / planned.model.name)
 
     def epochs_done(self, planned: Planned) -> int:
@@ -219,12 +225,12 @@ class Sweep:
             return 0
 
     def log_of(self, planned: Planned) -> Path:
-        """What a run has printed, with the traceback where it has failed."""
+        """The file with a run's output, and the traceback if it failed."""
         return self.runs / f"{planned.name}.log"
 
     @property
     def worker_log(self) -> Path:
-        """What workers have said beside their runs, such as why one could not start."""
+        """The file with the workers' other output, such as the reason why one could not start."""
         return self.runs / "workers.log"
 
     def _worker(self, place: int, answers: Answers) -> _Worker:
@@ -245,25 +251,25 @@ class Sweep:
     def _outcome(self, planned: Planned, failure: str) -> Outcome:
         record = load_record(self.records, planned)
         if failure or record is None:
-            return Outcome(planned, "failed", reason=failure or "it has left no record")
+            return Outcome(planned, "failed", reason=failure or "it left no record")
         return Outcome(planned, "finished", record)
 
 
 @contextlib.contextmanager
 def _ended(workers: Mapping[int, _Worker]) -> Iterator[None]:
-    """However the block ends, no worker outlives it, and each has time to save what it was at."""
+    """End all workers when the block ends for any reason, with some time to save."""
     try:
         yield
     finally:
         for worker in workers.values():
-            worker.process.terminate()  # all at once, and then wait for each
+            worker.process.terminate()  # all of them first, before waiting for each
         deadline = time.monotonic() + GRACE
         for worker in workers.values():
             worker.end(max(0.1, deadline - time.monotonic()))
 
 
 def usable_cores() -> int:
-    """How many cores this process may use: fewer than there are, in a container or under taskset."""
+    """The number of cores that this process may use, which a container or taskset may limit."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,7 +1,7 @@
-"""Runs of a sweep, one after the other, in a process of their own: `python -m sqvae.sweeps.worker`.
+"""A process that carries out runs of a sweep, one after the other: `python -m sqvae.sweeps.worker`.
 
-It takes orders as lines of JSON and answers them so. A run goes on where its folder stands and ends with a record; the
-process ends when the one that started it is gone.
+Orders and answers are lines of JSON. A run resumes from its folder's checkpoint, and ends with a record. The process
+ends when its parent process ends.
 """
 
 import json
@@ -23,11 +23,11 @@ from sqvae.training import CheckpointError, RunFolder, TrainingStoppedError
 
 
 def run_member(planned: Planned, folder: RunFolder, records: Path) -> None:
-    """Train to the end, measure on the test set, and write the record."""
+    """Train to the end, evaluate on the test set, and write the record."""
     if folder.config.exists():
         before, _ = read_experiment(folder)
         if not fits(planned, before):
-            raise CheckpointError(f"{folder} holds another experiment than the one that is planned: move it away")
+            raise CheckpointError(f"{folder} holds an experiment other than the planned one: move it away")
         resume(folder.path)
     else:
         train(planned.experiment, folder.path)
@@ -44,7 +44,7 @@ def run_member(planned: Planned, folder: RunFolder, records: Path) -> None:
 
 
 def _stop_with_parent(orders: "queue.SimpleQueue[str]") -> None:
-    """Hand on what comes by standard input; once nobody holds its other end, ask this process to save and end."""
+    """Pass on the lines of standard input. When it closes, make this process save a checkpoint and end."""
 
     def listen() -> None:
         for line in sys.stdin:
@@ -55,7 +55,7 @@ def _stop_with_parent(orders: "queue.SimpleQueue[str]") -> None:
 
 
 def carry_out(order: str) -> str:
-    """Do what a line of JSON asks for, and return why it failed, or nothing. What it prints goes to its log."""
+    """Carry out an order, and return the reason if it fails, or "". All output goes to the run's log."""
     content = json.loads(order)
     sequel = None if content["sequel"] is None else from_json(Sequel, content["sequel"])
     planned = Planned(from_json(Experiment, content["experiment"]), content["tags"], sequel)
@@ -77,7 +77,7 @@ def main() -> int:
     """Carry out one order after the other, and answer each with a line of JSON."""
     orders: queue.SimpleQueue[str] = queue.SimpleQueue()
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # so that nothing but answers goes there, whoever prints
+    os.dup2(2, 1)  # so that standard output has nothing but answers
     _stop_with_parent(orders)
     while True:
         try:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqvae.config import Experiment
 from sqvae.metrics.meanings import meanings
+from sqvae.metrics.measures import MEASURES
 from sqvae.modality import modality_of
 from sqvae.tokenizers.history import History, Measured, public_name
 
@@ -23,15 +24,8 @@ KINDS = {
     "gaussian-latent": "VAE with a continuous latent",
 }
 
-MEASURES = (
-    ("mse_db", "mean squared error, dB²", "{:.2f}", 1),
-    ("mse", "mean squared error x 1000, of values between 0 and 1", "{:.3f}", 1000),
-    ("pixel_error", "pixels that are wrong", "{:.2f}%", 100),
-    ("miou", "mean IoU of the classes that occur", "{:.1f}%", 100),
-    ("bits_per_dimension", "bound on the likelihood, bits per dimension (lower is better)", "{:.3f}", 1),
-    ("bits_per_second", "bits a second, by how often each code is used", "{:.0f}", 1),
-)
-"""Measures in the order in which one wants to know them: name, words, format and factor."""
+SHOWN = ("mse_db", "mse", "pixel_error", "miou", "bits_per_dimension", "bits_per_second")
+"""The measures of a card, the most important first."""
 
 WHERE = "a folder, or OWNER/NAME on the hub"
 
@@ -74,7 +68,7 @@ def _header(tokenizer: Any, name: str) -> str:
             metric_value=_plain(one.measures[measure]),
         )
         for one in tokenizer.history.measured
-        for measure in (*(entry[0] for entry in MEASURES), "perplexity", "codes_used")
+        for measure in (*SHOWN, "perplexity", "codes_used")
         if measure in one.measures and math.isfinite(one.measures[measure])
     ]
     card = ModelCardData(
@@ -161,15 +155,19 @@ def _meanings(one: Measured, likelihood: str) -> list[str]:
 
 
 def _rows(one: Measured, codebook_size: int, directions: bool) -> Iterator[tuple[str, str]]:
-    for measure, words, form, factor in MEASURES:
+    for measure in SHOWN:
         if measure == "bits_per_dimension" and directions:
             continue  # a density on a sphere, from which no bits for a class follow
         if measure in one.measures and not (measure == "mse" and "mse_db" in one.measures):
-            yield words, form.format(factor * one.measures[measure])
+            yield _label(measure), MEASURES[measure].text(one.measures[measure])
     if one.use is not None:
-        perplexity, used = one.use
-        yield "perplexity of the codes: as if so many were used equally often", f"{perplexity:.1f} of {codebook_size:,}"
-        yield "codes in use", f"{used:,} of {codebook_size:,}"
+        for measure, value in zip(("perplexity", "codes_used"), one.use, strict=True):
+            yield _label(measure), f"{MEASURES[measure].text(value)} of {codebook_size:,}"
+
+
+def _label(measure: str) -> str:
+    better = MEASURES[measure].better
+    return f"{MEASURES[measure].label} ({better} is better)" if better else MEASURES[measure].label
 
 
 def _limits(tokenizer: Any, name: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Codes changed on purpose: what becomes of pictures shows how the codes lie in the latent space."""
+"""Manipulated codes, which show how codes are arranged in the latent space."""
 
 import torch
 from torch import Tensor
@@ -7,15 +7,16 @@ from sqvae.quantizers.nearest import nearest
 from sqvae.tokenizers.pretrained import Tokenizer
 
 AT_ONCE = 2**22
-"""Numbers in a matrix of distances, so that memory does not grow with the square of the codes."""
+"""The largest number of values in a matrix of distances, so that memory does not grow with the square of the
+codebook size."""
 
 
 def neighbour_table(tokenizer: Tokenizer, k: int) -> Tensor:  # -> (K,)
-    """For each code the one that is k-th nearest to it; it does not count itself.
+    """The index of the k-th nearest code for each code, not counting itself.
 
     Arguments:
         tokenizer: the model.
-        k: 1 for the very nearest.
+        k: the rank; 1 for the nearest.
     """
     with torch.inference_mode():
         codes = tokenizer.code_vectors.double()
@@ -30,12 +31,13 @@ def neighbour_table(tokenizer: Tokenizer, k: int) -> Tensor:  # -> (K,)
 
 
 def neighbours(tokenizer: Tokenizer, codes: Tensor, k: int) -> Tensor:  # (batch, h, w) -> (batch, h, w)
-    """Every code replaced by the one that is k-th nearest to it."""
+    """The codes, each replaced by its k-th nearest code."""
     return neighbour_table(tokenizer, k)[codes.long().to(tokenizer.device)]
 
 
 def nearest_codes(tokenizer: Tokenizer, code: int, number: int) -> tuple[Tensor, Tensor]:  # -> (n,), (n,)
-    """The codes nearest to one, the nearest first, and how far they are; fewer where there are no more."""
+    """The codes nearest to a code, the nearest first, and their distances; fewer than `number` if there are fewer
+    codes."""
     with torch.inference_mode():
         vectors = tokenizer.code_vectors.double()
         distances = (vectors - vectors[code]).norm(dim=1)
@@ -47,17 +49,18 @@ def nearest_codes(tokenizer: Tokenizer, code: int, number: int) -> tuple[Tensor,
 def interpolated(
     tokenizer: Tokenizer, first: Tensor, second: Tensor, ratios: Tensor
 ) -> Tensor:  # (batch, C, H, W) twice, (batch,) -> (batch, h, w)
-    r"""The codes nearest to points between two pictures' encodings.
+    r"""The codes nearest to interpolations between the encodings of two images.
 
     .. math:: c_i = \arg\min_k \lVert (1 - r)\, z_i + r\, z'_i - b_k \rVert
 
     Arguments:
-        first, second: pictures, as :meth:`Tokenizer.encode` takes them: z and z'.
-        ratios: r of each pair, from 0 for the first to 1 for the second.
+        tokenizer: the model.
+        first, second: images, as :meth:`Tokenizer.encode` takes them, whose encodings are z and z'.
+        ratios: (batch,), the ratio r of each pair, from 0 for the first to 1 for the second.
     """
     if len(first) != len(second) or ratios.shape != (len(first),):
         raise ValueError(
-            f"there must be as many first pictures as second ones and ratios, got {len(first)}, {len(second)} and "
+            f"there must be as many first images as second images and ratios, got {len(first)}, {len(second)} and "
             f"ratios of shape {tuple(ratios.shape)}"
         )
     if ((ratios < 0) | (ratios > 1)).any():

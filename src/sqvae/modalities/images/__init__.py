@@ -104,7 +104,7 @@ class Pictures(ImageModality):
         setting = next((key for key in settings if key in OF_IMAGES), None)
         if settings.get("likelihood.name") == "gaussian":
             setting = setting or "likelihood.name=gaussian"
-        return None if setting is None else f"because {setting} is set, which is of pictures alone"
+        return None if setting is None else f"because {setting} is set, which is for images only"
 
 
 class Labels(ImageModality):
@@ -128,9 +128,9 @@ class Labels(ImageModality):
     def told(self, source: str, settings: Mapping[str, str]) -> str | None:
         likelihood = settings.get("likelihood.name")
         if likelihood in self.likelihoods:
-            return f"because likelihood.name={likelihood} is set, which is of classes alone"
+            return f"because likelihood.name={likelihood} is set, which is for classes only"
         setting = next((key for key in settings if key in OF_LABELS), None)
-        return None if setting is None else f"because {setting} is set, which is of label maps alone"
+        return None if setting is None else f"because {setting} is set, which is for label maps only"
 
 
 class Levels(ImageModality):

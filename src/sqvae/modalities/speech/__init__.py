@@ -28,7 +28,7 @@ class SpeechModality(Modality):
     learning_rate = 2e-3  # that of images is too high for recurrent layers
     smoke_data = "voices"
     tag = "speech-units"
-    reading = ("Log-mel spectrograms: time to the right, pitch upwards, the loudest in white.",)
+    reading = ("Log-mel spectrograms: time to the right, frequency upwards, loud parts in white.",)
 
     @property
     def own_data(self) -> "Callable[[], Experiment]":
@@ -41,18 +41,18 @@ class SpeechModality(Modality):
 
         if experiment.quantizer.name == "gaussian-2":
             raise ConfigurationError(
-                "gaussian-2 has one variance for all of an example, which would be learned on crops of "
-                f"{experiment.speech.segment} frames and asked for on whole utterances: so the paper leaves it out for "
-                "speech, and so do we. Take gaussian-1, gaussian-3 or gaussian-4"
+                "gaussian-2 has one variance for a whole example. It would be learned on crops of "
+                f"{experiment.speech.segment} frames but used on whole utterances, so the paper does not use it for "
+                "speech, and neither does sqvae. Use gaussian-1, gaussian-3 or gaussian-4"
             )
 
     def told(self, source: str, settings: Mapping[str, str]) -> str | None:
         from sqvae.data.speech import SPEECH_SETS
 
         if source in SPEECH_SETS:
-            return f"because {source} is a set of recordings"
+            return f"because {source} is a data set of recordings"
         setting = next((key for key in settings if key.startswith("speech.")), None)
-        return None if setting is None else f"because {setting} is set, which is of speech alone"
+        return None if setting is None else f"because {setting} is set, which is for speech only"
 
     def recognised(self, source: str) -> "TakenAs | None":
         from sqvae.data import DATASETS, TakenAs
