@@ -7,7 +7,7 @@ To add a kind of data: one package with such an object, and one line in :data:`M
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from sqvae.config import Experiment, NetworkSettings
     from sqvae.data import Progress, TakenAs
     from sqvae.export.exportable import Exportable
+    from sqvae.inference.coding import Encoded
+    from sqvae.inference.folders import Saved
+    from sqvae.modalities.exploring import ExampleView
+    from sqvae.modalities.inspecting import Inspection
+    from sqvae.modalities.page import PageView
+    from sqvae.modalities.views import DifferenceKey
     from sqvae.runs import CodeSet, Generator, Prepared
     from sqvae.tokenizers import Stored, Tokenizer
 
@@ -61,6 +67,8 @@ class Modality(ABC):
     """The tag of a model on the hub,"""
     pipeline: str | None = None
     """and the hub's own name for what such a model does, if one fits."""
+    is_image: bool = False
+    """Whether examples are images, which can be compressed, sampled and interpolated."""
     reading: tuple[str, ...] = ()
     """Sentences that say how to read figures of examples, where that needs to be said."""
 
@@ -109,11 +117,61 @@ class Modality(ABC):
             what: the words for what is being done, for the progress bar.
         """
 
-    # Views
+    code_endings: tuple[str, ...] = (".npz",)
+    """The endings of files of codes that can be written, beside .safetensors."""
+    file_noun: str = ""
+    """What one file of such data is called, if not as one example."""
+    inputs: str = "IMAGES"
+    """How help names files of such data."""
+
+    def check_voice(self, run: str, speaker: str | None, audio: bool, seconds: float | None = None) -> None:
+        """Raise if a model without voices is asked for one, for sound, or for a duration."""
+        if speaker is not None or audio or seconds is not None:
+            name = "speaker=" if speaker is not None else "audio=" if audio else "seconds="
+            raise ValueError(f"`{name}` is for models of speech, and {run} is one of {self.plural}")
 
     @abstractmethod
-    def explorer(self, tokenizer: Any, prior: "Generator | None") -> Any:
-        """What the page of `sqvae explore` shows of a model: a `sqvae.modalities.exploring.ExampleView`."""
+    def encode_files(self, tokenizer: Any, inputs: Sequence[str], path: Path, **options: Any) -> "Encoded":
+        """Encode files to a file of codes: see :func:`sqvae.inference.encode`."""
+
+    @abstractmethod
+    def decode_file(self, tokenizer: Any, codes: Path, path: Path, **options: Any) -> "Saved":
+        """Decode a file of codes to files in a folder: see :func:`sqvae.inference.decode`."""
+
+    @abstractmethod
+    def reconstruct_files(self, tokenizer: Any, inputs: Sequence[str], path: Path, **options: Any) -> "Saved":
+        """Send files through a model and save what comes out in a folder: see :func:`sqvae.inference.reconstruct`."""
+
+    def sample_files(
+        self, run: str | Path, prior: str | Path | None, path: Path, choices: Any, **options: Any
+    ) -> "Saved":
+        """Draw examples from a model and its prior, and save them: see :func:`sqvae.inference.sample_to_files`."""
+        raise ValueError(f"{run} is a model of {self.plural}, which can't be sampled")
+
+    # Views
+
+    @property
+    @abstractmethod
+    def difference_key(self) -> "DifferenceKey | None":
+        """How to read the colours of differences; None where they show wrong classes."""
+
+    @property
+    @abstractmethod
+    def page(self) -> "PageView":
+        """What the page about a run shows."""
+
+    @property
+    @abstractmethod
+    def inspection(self) -> "Inspection":
+        """What `sqvae inspect` says and draws."""
+
+    def legend(self, tokenizer: Any, measures: dict[str, float]) -> str:
+        """The classes of the data as HTML, with how well each is reconstructed; empty where there are none."""
+        return ""
+
+    @abstractmethod
+    def explorer(self, tokenizer: Any, prior: "Generator | None") -> "ExampleView":
+        """What the page of `sqvae explore` shows of a model."""
 
     # Export
 
@@ -146,3 +204,8 @@ class Modality(ABC):
     def limits(self, tokenizer: Any) -> Iterator[str]:
         """Lines of Markdown about what the model can't do."""
         return iter(())
+
+
+def without_voice(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options without those that only speech has."""
+    return {name: value for name, value in options.items() if name not in ("speaker", "audio", "seconds")}

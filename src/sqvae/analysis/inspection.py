@@ -1,33 +1,19 @@
 """What a run is, how it trained and which codes it uses: in words, and in plots."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from sqvae.analysis.distances import code_distances
-from sqvae.config import Experiment
-from sqvae.data import Pictures, Progress
-from sqvae.data.speech import Utterances
+from sqvae.data import Progress
 from sqvae.files import check_all_free
-from sqvae.modalities.images.codebook import code_atlas, map_size, quantized_pictures
-from sqvae.modalities.images.data import new_model
-from sqvae.modalities.images.tokenizer import ImageTokenizer
-from sqvae.modalities.speech.codebook import quantized_utterances
-from sqvae.modalities.speech.tokenizer import SpeechTokenizer, untrained_speech_tokenizer
-from sqvae.modalities.speech.units import unit_spectra
+from sqvae.modalities.inspecting import Inspection, Plots
 from sqvae.modalities.views import recorded_use
-from sqvae.quantizers import Quantized
+from sqvae.modality import modality_of
 from sqvae.reports import (
     Section,
-    about_pictures,
-    about_speech,
-    save_atlas,
     save_curves,
     save_distances,
-    save_spectra,
     save_use,
     summarize,
 )
@@ -38,22 +24,6 @@ from sqvae.training import RunFolder, read_records
 
 PLOTS = ("use.png", "distances.png", "codes.png", "units.png", "annealing.png")
 """What is drawn."""
-
-
-@dataclass(frozen=True)
-class _Plots:
-    """Which plots are wanted."""
-
-    path: Path | None
-    """The folder that they go to; None for the run's own."""
-    source: str | None
-    """The data; None for the run's own."""
-    codes: int
-    """How many codes to show one by one,"""
-    pictures: int
-    """on how many held-out pictures at most."""
-    progress: Progress | None
-    announce: Announce
 
 
 def inspect_run(
@@ -83,14 +53,14 @@ def inspect_run(
     """
     run = Path(run)
     check_there(run)
-    wanted = _Plots(None if path is None else Path(path), data, codes, pictures, progress, announce) if plots else None
+    wanted = Plots(None if path is None else Path(path), data, codes, pictures, progress, announce) if plots else None
     if wanted is not None and wanted.path is not None and run.resolve() not in wanted.path.resolve().parents:
         check_all_free((wanted.path / name for name in PLOTS), overwrite)
     folder = check_run(run)
     saved = folder.holds_something()
     experiment, config = read_experiment(folder)
     described = config["experiment"]
-    kind = SPEECH if experiment.data.kind == "speech" else PICTURES
+    kind: Inspection = modality_of(experiment.kind).inspection
     tokenizer: Tokenizer = load(run) if saved else kind.untrained(experiment)
     return summarize(
         folder,
@@ -105,7 +75,7 @@ def inspect_run(
     )
 
 
-def _drawn(folder: RunFolder, kind: "Kind", tokenizer: Tokenizer | None, plots: _Plots) -> Iterator[str]:
+def _drawn(folder: RunFolder, kind: Inspection, tokenizer: Tokenizer | None, plots: Plots) -> Iterator[str]:
     """Draw what can be drawn, and say what was and what was not."""
     out = plots.path or folder.inspection
     try:
@@ -133,7 +103,7 @@ def _drawn(folder: RunFolder, kind: "Kind", tokenizer: Tokenizer | None, plots: 
         yield "annealing.png is left out: nothing has been recorded yet"
 
 
-def _codes_drawn(folder: RunFolder, kind: "Kind", tokenizer: Tokenizer, plots: _Plots, out: Path) -> Iterator[str]:
+def _codes_drawn(folder: RunFolder, kind: Inspection, tokenizer: Tokenizer, plots: Plots, out: Path) -> Iterator[str]:
     counts, where = recorded_use(folder)
     held_out, name, missing = _held_out(folder, tokenizer, plots)
     quantized = None
@@ -162,77 +132,7 @@ def _codes_drawn(folder: RunFolder, kind: "Kind", tokenizer: Tokenizer, plots: _
     yield f"{out / 'distances.png'}: how far codes are from each other"
 
 
-@dataclass(frozen=True)
-class Kind:
-    """What differs between pictures and speech, where a run is looked at."""
-
-    untrained: Callable[[Experiment], Tokenizer]
-    about: Callable[[dict[str, Any], Any], tuple[str, ...]]
-    quantized: Callable[[Any, Any], Quantized]
-    """What the quantizer makes of some of the data."""
-    draw: Callable[[Any, Any, str, _Plots, Path], tuple[Tensor, str, str]]
-    """Draw what codes stand for; returns how often each was taken, on what, and a line about the drawing."""
-    atlas: str
-    """The drawing's name."""
-
-
-def _draw_patches(
-    tokenizer: ImageTokenizer, pictures: Pictures, name: str, plots: _Plots, out: Path
-) -> tuple[Tensor, str, str]:
-    atlas = code_atlas(tokenizer, pictures, codes=plots.codes, at_most=plots.pictures, progress=plots.progress)
-    number = f"{atlas.pictures:,}" + (f" of {atlas.available:,}" if atlas.pictures < atlas.available else "")
-    where = f"{number} validation {tokenizer.medium.noun}s of {name}"
-    save_atlas(
-        out / "codes.png",
-        atlas.codes,
-        atlas.counts,
-        atlas.seen,
-        atlas.drawn,
-        atlas.places,
-        stride=atlas.stride,
-        where=where,
-        classes=tokenizer.medium.legend(),
-    )
-    return atlas.counts, where, f"{out / 'codes.png'}: what each code stands for"
-
-
-def _draw_spectra(
-    tokenizer: SpeechTokenizer, utterances: Utterances, name: str, plots: _Plots, out: Path
-) -> tuple[Tensor, str, str]:
-    spectra = unit_spectra(tokenizer, utterances, at_most=plots.pictures, progress=plots.progress)
-    where = f"{spectra.utterances:,} validation utterances of {name}"
-    save_spectra(out / "units.png", spectra.counts, spectra.mean, codes=plots.codes, where=where)
-    return spectra.counts, where, f"{out / 'units.png'}: the mean spectrum where each unit is heard"
-
-
-def _about_speech(described: dict[str, Any], tokenizer: SpeechTokenizer) -> tuple[str, ...]:
-    features = tokenizer.features
-    return about_speech(
-        described,
-        rate=features.rate,
-        mels=features.mels,
-        frames_per_second=features.rate / features.shift,
-        codes_per_second=tokenizer.codes_per_second,
-    )
-
-
-PICTURES = Kind(
-    untrained=lambda experiment: ImageTokenizer(new_model(experiment), experiment, ""),
-    about=lambda described, tokenizer: about_pictures(described, tokenizer.shape, map_size(tokenizer)),
-    quantized=quantized_pictures,
-    draw=_draw_patches,
-    atlas="codes.png",
-)
-SPEECH = Kind(
-    untrained=untrained_speech_tokenizer,
-    about=_about_speech,
-    quantized=quantized_utterances,
-    draw=_draw_spectra,
-    atlas="units.png",
-)
-
-
-def _held_out(folder: RunFolder, tokenizer: Tokenizer, plots: _Plots) -> tuple[Any, str, str]:
+def _held_out(folder: RunFolder, tokenizer: Tokenizer, plots: Plots) -> tuple[Any, str, str]:
     """Validation data with the name of their set and of the weights in use; or none, and why."""
     try:
         source, prepared = data_of_run(

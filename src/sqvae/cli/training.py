@@ -14,6 +14,7 @@ from sqvae.cli.root import is_first_process
 from sqvae.config import Experiment
 from sqvae.data import Progress, TakenAs
 from sqvae.data.named import SETS
+from sqvae.modality import modality_of
 from sqvae.reports import Drawings
 from sqvae.runs import evaluate_prior, forecast, is_own_prior, read_experiment
 from sqvae.tokenizers import quantizer_settings
@@ -76,7 +77,7 @@ def watched(run: RunFolder, work: Callable[..., Any]) -> None:
     with console.progress_bar() as progress:
         result = evaluate_run(run.path, progress=progress, announce=lambda note: None)
     show_evaluation(result)
-    what = "RECORDINGS" if read_experiment(run)[0].data.kind == "speech" else "PICTURES"
+    what = modality_of(read_experiment(run)[0].kind).inputs
     use = f"encode {run} {what} -o codes.safetensors"
     if not result.codebook_size:
         use = f"reconstruct {run} {what} -o rebuilt"

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqvae.codec import (
     Adaptive,
@@ -17,9 +18,12 @@ from sqvae.codec import (
 from sqvae.data import Progress, Skipped, count, stream
 from sqvae.files import check_free
 from sqvae.inference.folders import PictureFolder, Saved
-from sqvae.modalities.images.tokenizer import ImageTokenizer, load_tokenizer
+from sqvae.inference.images import load_image_model
 from sqvae.runs import has_prior, load_generator
 from sqvae.tokenizers import kind_of
+
+if TYPE_CHECKING:
+    from sqvae.modalities.images.tokenizer import ImageTokenizer
 
 COMPRESSED = ".sqz"
 """How the names of compressed files end."""
@@ -29,7 +33,7 @@ COMPRESSED = ".sqz"
 class Compressor:
     """A model, and what is expected of its codes."""
 
-    tokenizer: ImageTokenizer
+    tokenizer: "ImageTokenizer"
     expectation: Expectation
     shape: tuple[int, int] | None
     """Of a picture's codes, (h, w), where the prior has seen no other."""
@@ -74,7 +78,7 @@ def compressor_of(
     if kind_of(run) == "speech":
         raise ValueError(f"{run} is a model of speech, and pictures are what is compressed; see `sqvae encode`")
     if not learned:
-        tokenizer = load_tokenizer(run)
+        tokenizer = load_image_model(run)
         return Compressor(tokenizer, Adaptive(tokenizer.codebook_size), None)
     generator = load_generator(run, prior)
     if generator.experiment.above is not None or generator.class_names:

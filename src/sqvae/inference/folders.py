@@ -4,15 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from PIL import Image
-from torch import Tensor
 
 from sqvae.codec import NameTaker
 from sqvae.data.decoding import is_picture_name
-from sqvae.data.speech import is_audio_name, write_audio
+from sqvae.data.speech import is_audio_name
 from sqvae.files import check_all_free, claim, remove_abandoned, written
-from sqvae.modalities.speech.tokenizer import SpeechTokenizer
 
 
 @dataclass(frozen=True)
@@ -99,35 +96,3 @@ class PictureFolder:
             with written(place, lasting=False) as aside:
                 image.save(aside)
         self.saved += len(names)
-
-
-class SoundFolder:
-    """A folder that log-mel frames (.npy) and sound (.wav) are saved to, each under its source's name.
-
-    Arguments:
-        path: of the folder.
-        tokenizer: the model of speech that makes the frames.
-        audio: whether sound is wanted too.
-        overwrite: whether files may be replaced: one might be an original.
-    """
-
-    def __init__(self, path: Path, tokenizer: SpeechTokenizer, *, audio: bool, overwrite: bool = False) -> None:
-        self.path = path
-        self.tokenizer = tokenizer
-        self.audio = audio
-        self.number = 0
-        self._results = ResultFolder(path, [".npy", ".wav"] if audio else [".npy"], overwrite=overwrite)
-
-    def save(self, name: str, frames: Tensor, samples: int) -> None:  # (T, mels)
-        """Save one utterance, whose sound has so many samples."""
-        numbers, *sounds = self._results.places(name)
-        with written(numbers, lasting=False) as aside:
-            np.save(aside, frames.numpy())
-        for sound in sounds:
-            write_audio(sound, self.tokenizer.sound(frames, samples=samples).numpy(), self.tokenizer.features.rate)
-        self.number += 1
-
-    @property
-    def saved(self) -> Saved:
-        """What has been written so far."""
-        return Saved(self.path, self.number, "recording", self.tokenizer.features.mels, self.audio)

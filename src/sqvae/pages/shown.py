@@ -7,7 +7,8 @@ from typing import Any
 
 from sqvae.config import Experiment
 from sqvae.data import Progress
-from sqvae.pages.views import View, view_of
+from sqvae.modalities.page import PageView
+from sqvae.modality import modality_of
 from sqvae.reports.page import absent
 from sqvae.reports.run_page import without_places
 from sqvae.reports.wording import as_typed
@@ -56,9 +57,10 @@ class Shown:
     """What can't be shown, in sentences; filled as the page is made."""
 
     @property
-    def view(self) -> View:
+    def view(self) -> PageView:
         """How its kind of data is shown."""
-        return view_of(self.experiment.data.kind)
+        view: PageView = modality_of(self.experiment.kind).page
+        return view
 
     def clean(self, text: str) -> str:
         """A sentence without the places of files on this machine."""

@@ -21,10 +21,11 @@ from sqvae.codec import check_ending
 from sqvae.codec.writing import PlainFile
 from sqvae.data import Progress
 from sqvae.files import check_free
-from sqvae.metrics.meanings import meanings
+from sqvae.metrics.meanings import WRONG_LABELS, meanings
+from sqvae.modalities.page import pixels_of
 from sqvae.modalities.views import recorded_use
+from sqvae.modality import modality_of
 from sqvae.pages.shown import CONTINUOUS, NOTHING_YET, SPLIT, Shown, Wanted, found
-from sqvae.pages.views import difference_legend, legend_of, pixels_of, signs_of
 from sqvae.reports import Table, error_of
 from sqvae.reports.codes import Tiles
 from sqvae.reports.page import Chapter, difference_key, paragraph
@@ -152,11 +153,12 @@ def _facts(shown: Shown, measured: Measured) -> Iterator[Fact]:
 
 
 def _examples(shown: Shown, wanted: Wanted, book: Codebook | None, measured: Measured) -> Chapter:
-    kind = shown.experiment.data.kind
+    modality = modality_of(shown.experiment.kind)
     before: list[str] = []
     examples: list[Example] = []
-    if kind == "labels" and shown.tokenizer is not None:
-        before.append(legend_of(shown.tokenizer, measured.own["measures"] if measured.own is not None else {}))
+    if shown.tokenizer is not None:
+        legend = modality.legend(shown.tokenizer, measured.own["measures"] if measured.own is not None else {})
+        before += [legend] if legend else []
     if shown.held_out is None:
         before.append(shown.absent("Held-out examples", shown.no_data))
     else:
@@ -169,9 +171,10 @@ def _examples(shown: Shown, wanted: Wanted, book: Codebook | None, measured: Mea
             room -= sum(len(content) for _, content in examples[-1].sounds)
         before += _about_sound(examples)
     colours, tiles = (book.colours, book.tiles) if book is not None else (None, None)
-    signs = signs_of(kind)
+    signs = modality.difference_key
+    reading = f"In the difference, {WRONG_LABELS}." if signs is None else signs.sentence
     key = "" if signs is None else difference_key(signs.colours, signs.less, signs.more, signs.full)
-    return examples_chapter(examples, colours, tiles, legend=difference_legend(kind), key=key, before=before)
+    return examples_chapter(examples, colours, tiles, legend=reading, key=key, before=before)
 
 
 def _about_sound(examples: Sequence[Example]) -> list[str]:

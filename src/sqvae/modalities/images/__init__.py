@@ -1,10 +1,10 @@
 """Images, label maps and grey levels. What is heavy is imported when it is first used."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqvae.modality import Modality
+from sqvae.modality import Modality, without_voice
 
 if TYPE_CHECKING:
     import torch
@@ -12,8 +12,13 @@ if TYPE_CHECKING:
     from sqvae.config import Experiment
     from sqvae.data import Progress, TakenAs
     from sqvae.export.exportable import Exportable
+    from sqvae.inference.coding import Encoded
+    from sqvae.inference.folders import Saved
     from sqvae.modalities.exploring import ExampleView
     from sqvae.modalities.images.tokenizer import ImageTokenizer
+    from sqvae.modalities.inspecting import Inspection
+    from sqvae.modalities.page import PageView
+    from sqvae.modalities.views import DifferenceKey
     from sqvae.runs import CodeSet, Generator, Prepared
     from sqvae.tokenizers import Stored
 
@@ -28,6 +33,7 @@ class ImageModality(Modality):
     pipeline: str | None = "image-feature-extraction"
     tag = "image-tokenizer"
     smoke_data = "shapes"
+    is_image = True
 
     def recognised(self, source: str) -> "TakenAs | None":
         from sqvae.data import recognise
@@ -49,6 +55,46 @@ class ImageModality(Modality):
         from sqvae.modalities.images.codes import code_set
 
         return code_set(tokenizer, examples, what, progress)
+
+    def encode_files(self, tokenizer: Any, inputs: Sequence[str], path: Path, **options: Any) -> "Encoded":
+        from sqvae.modalities.images.coding import encode_files
+
+        return encode_files(tokenizer, inputs, path, **options)
+
+    def decode_file(self, tokenizer: Any, codes: Path, path: Path, **options: Any) -> "Saved":
+        from sqvae.modalities.images.coding import decode_file
+
+        return decode_file(tokenizer, codes, path, **without_voice(options))
+
+    def reconstruct_files(self, tokenizer: Any, inputs: Sequence[str], path: Path, **options: Any) -> "Saved":
+        from sqvae.modalities.images.coding import reconstruct_files
+
+        return reconstruct_files(tokenizer, inputs, path, **without_voice(options))
+
+    def sample_files(
+        self, run: str | Path, prior: str | Path | None, path: Path, choices: Any, **options: Any
+    ) -> "Saved":
+        from sqvae.modalities.images.sampling import sample_files
+
+        return sample_files(run, prior, path, choices, **without_voice(options))
+
+    @property
+    def difference_key(self) -> "DifferenceKey | None":
+        from sqvae.modalities.images.views import BRIGHTNESS
+
+        return BRIGHTNESS
+
+    @property
+    def page(self) -> "PageView":
+        from sqvae.modalities.images.page import PAGE
+
+        return PAGE
+
+    @property
+    def inspection(self) -> "Inspection":
+        from sqvae.modalities.images.inspecting import INSPECTION
+
+        return INSPECTION
 
     def explorer(self, tokenizer: Any, prior: "Generator | None") -> "ExampleView":
         from sqvae.modalities.images.exploring import ImageView
@@ -124,6 +170,15 @@ class Labels(ImageModality):
         from sqvae.recipes.categories import label_maps
 
         return label_maps
+
+    @property
+    def difference_key(self) -> None:
+        return None
+
+    def legend(self, tokenizer: Any, measures: dict[str, float]) -> str:
+        from sqvae.modalities.images.page import legend_of
+
+        return legend_of(tokenizer, measures)
 
     def told(self, source: str, settings: Mapping[str, str]) -> str | None:
         likelihood = settings.get("likelihood.name")

@@ -1,6 +1,6 @@
 """Speech. What is heavy is imported when it is first used."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,13 @@ if TYPE_CHECKING:
     from sqvae.config import Experiment
     from sqvae.data import Progress, TakenAs
     from sqvae.export.exportable import Exportable
+    from sqvae.inference.coding import Encoded
+    from sqvae.inference.folders import Saved
     from sqvae.modalities.exploring import ExampleView
+    from sqvae.modalities.inspecting import Inspection
+    from sqvae.modalities.page import PageView
     from sqvae.modalities.speech.tokenizer import SpeechTokenizer
+    from sqvae.modalities.views import DifferenceKey
     from sqvae.runs import CodeSet, Generator, Prepared
     from sqvae.tokenizers import Stored
 
@@ -24,6 +29,9 @@ class SpeechModality(Modality):
     kind = "speech"
     plural = "speech"
     noun = "utterance"
+    file_noun = "recording"
+    inputs = "RECORDINGS"
+    code_endings = (".npz", ".txt")
     recipe = "speech"
     learning_rate = 2e-3  # that of images is too high for recurrent layers
     smoke_data = "voices"
@@ -77,6 +85,52 @@ class SpeechModality(Modality):
         from sqvae.modalities.speech.codes import code_set
 
         return code_set(tokenizer, examples, what, progress)
+
+    def check_voice(self, run: str, speaker: str | None, audio: bool, seconds: float | None = None) -> None:
+        """Every model of speech has voices."""
+
+    def encode_files(self, tokenizer: Any, inputs: Sequence[str], path: Path, **options: Any) -> "Encoded":
+        from sqvae.modalities.speech.coding import encode_files
+
+        options.pop("batch")  # recordings are encoded one by one
+        return encode_files(tokenizer, inputs, path, **options)
+
+    def decode_file(self, tokenizer: Any, codes: Path, path: Path, **options: Any) -> "Saved":
+        from sqvae.modalities.speech.coding import decode_file
+
+        options.pop("batch")
+        return decode_file(tokenizer, codes, path, **options)
+
+    def reconstruct_files(self, tokenizer: Any, inputs: Sequence[str], path: Path, **options: Any) -> "Saved":
+        from sqvae.modalities.speech.coding import reconstruct_files
+
+        options.pop("batch")
+        return reconstruct_files(tokenizer, inputs, path, **options)
+
+    def sample_files(
+        self, run: str | Path, prior: str | Path | None, path: Path, choices: Any, **options: Any
+    ) -> "Saved":
+        from sqvae.modalities.speech.sampling import sample_files
+
+        return sample_files(run, prior, path, choices, **options)
+
+    @property
+    def difference_key(self) -> "DifferenceKey | None":
+        from sqvae.modalities.speech.views import LOUDNESS
+
+        return LOUDNESS
+
+    @property
+    def page(self) -> "PageView":
+        from sqvae.modalities.speech.page import PAGE
+
+        return PAGE
+
+    @property
+    def inspection(self) -> "Inspection":
+        from sqvae.modalities.speech.inspecting import INSPECTION
+
+        return INSPECTION
 
     def explorer(self, tokenizer: Any, prior: "Generator | None") -> "ExampleView":
         from sqvae.modalities.speech.exploring import SpeechView
