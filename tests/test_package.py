@@ -13,6 +13,35 @@ import sqvae
 ROOT = Path(__file__).parents[1]
 
 
+IMPORT_EACH_ALONE = """
+import importlib, os, pkgutil, sys, traceback
+import torch, matplotlib, PIL, accelerate, typer, rich  # once for all, since they are slow to import
+import sqvae
+failed = []
+for module in pkgutil.walk_packages(sqvae.__path__, "sqvae."):
+    if module.name == "sqvae.__main__":
+        continue
+    process = os.fork()
+    if not process:
+        try:
+            importlib.import_module(module.name)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(process, 0)[1]:
+        failed.append(module.name)
+print(*failed)
+"""
+
+
+def test_every_module_can_be_imported_first():
+    """A cycle of imports fails only for some orders, which no type checker sees."""
+    command = [sys.executable, "-W", "ignore", "-c", IMPORT_EACH_ALONE]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout.split() == [], result.stderr
+
+
 def test_importing_the_package_does_not_import_torch():
     code = "import sys, sqvae; print('torch' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sqvae.data import Progress
 from sqvae.data.named import is_named
-from sqvae.runs import Announce, Prepared, prepare
+from sqvae.runs.prepared import Announce, Prepared, prepare
 from sqvae.tokenizers import Tokenizer
 from sqvae.training import RunFolder, read_json
 
