@@ -22,9 +22,9 @@ from benchmarks.side_by_side import Result, Step, arguments, at_least, at_most, 
 from sqvae.cli.console import TrainingBar
 from sqvae.config import Experiment, override
 from sqvae.data import PictureSets
+from sqvae.modalities.evaluation import ExampleTask
 from sqvae.modalities.images.data import new_model, prepare_pictures
-from sqvae.modalities.images.evaluation import PictureTask
-from sqvae.modalities.images.media import medium_of
+from sqvae.modalities.images.media import PICTURES, medium_of
 from sqvae.modalities.images.tokenizer import ImageTokenizer
 from sqvae.models import LatentModel
 from sqvae.recipes import RECIPES
@@ -149,11 +149,11 @@ def of_the_schedule(experiment: Experiment, data: PictureSets, sizes: Sizes) -> 
     return [at_most("CIFAR10: a step by the schedule / by a temperature", scheduled, told, 1.02)]
 
 
-class OnlySteps(PictureTask):
+class OnlySteps(ExampleTask):
     """The task of training, without validation: for the time of the steps alone."""
 
     def __init__(self, model: LatentModel, data: PictureSets) -> None:
-        super().__init__(model, data.validation, BATCH)
+        super().__init__(model, data.validation, BATCH, PICTURES)
         self.ended = 0.0
 
     def validate(self, model: nn.Module, accelerator: Accelerator, temperature: float) -> Validation:

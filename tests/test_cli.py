@@ -269,7 +269,7 @@ def test_a_dry_run_shows_what_follows_from_the_schedule(profile, heads, capsys):
         (["train"], "sqvae: say what to train on: --data DIR for your own pictures, or a recipe"),
         (
             ["train", "minst"],
-            "sqvae: the recipe 'minst' is unknown (did you mean mnist?); there is demo, pictures, mnist",
+            "sqvae: the recipe 'minst' is unknown (did you mean mnist?); choose from demo, pictures, mnist",
         ),
         (["train", "pictures"], "is for your own data: pass --data DIR"),
         (["train", "demo", "--set", "quantizer.codebok_size=3"], "did you mean codebook_size?"),
@@ -533,8 +533,8 @@ def test_a_hundred_files_with_one_fault_are_a_few_lines(run, pictures, capsys):
         assert main([command[0], str(run), "bad", *command[1:]]) == 0
         lines = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]
         assert len(lines) == 8
-        assert "97 more pictures for the same reason as 000.png (" in lines[-2]
-        assert "2 more pictures for the same reason as cut0.png" in lines[-1]
+        assert "97 more images for the same reason as 000.png (" in lines[-2]
+        assert "2 more images for the same reason as cut0.png" in lines[-1]
     assert main(["train", "--data", "bad", "--out", "new", "--epochs", "1", *SMALL]) == 0
     words = said(capsys)
     assert re.search(r"105 \w+ could not be read .*: 000\.png, 001\.png, 002\.png and 97 more \(", words)

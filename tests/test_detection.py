@@ -317,10 +317,10 @@ class TestWhy:
         [
             (["data.kind=labels"], "label maps, as data.kind=labels says"),
             (["data.kind=levels"], "grey levels, as data.kind=levels says"),
-            (["data.classes=19"], "label maps, because data.classes is set, which is of label maps alone"),
-            (["likelihood.name=vmf"], "label maps, because likelihood.name=vmf is set, which is of classes alone"),
-            (["data.channels=1"], "images, because data.channels is set, which is of pictures alone"),
-            (["speech.features=vctk"], "speech, because speech.features is set, which is of speech alone"),
+            (["data.classes=19"], "label maps, because data.classes is set, which is for label maps only"),
+            (["likelihood.name=vmf"], "label maps, because likelihood.name=vmf is set, which is for classes only"),
+            (["data.channels=1"], "images, because data.channels is set, which is for images only"),
+            (["speech.features=vctk"], "speech, because speech.features is set, which is for speech only"),
             ([], "images, because the images looked at are blank"),
         ],
     )
@@ -331,7 +331,7 @@ class TestWhy:
     def test_by_names(self, tmp_path):
         assert str(suitable("camvid").taken_as) == "label maps, because camvid is a dataset of label maps"
         assert str(suitable("demo").taken_as) == "images, because demo is a dataset of images"
-        assert str(suitable("vctk").taken_as) == "speech, because vctk is a set of recordings"
+        assert str(suitable("vctk").taken_as) == "speech, because vctk is a data set of recordings"
         assert "hub" in str(suitable("hf:owner/name").taken_as)
         (tmp_path / "anna").mkdir()
         (tmp_path / "anna" / "1.wav").touch()

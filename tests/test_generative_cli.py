@@ -165,7 +165,7 @@ class TestSampling:
         for arguments, message in (
             (["--top-p", "1.5"], "top_p must be more than 0 and at most 1, got 1.5"),
             (["--class", "cat"], "this prior knows no classes, and was asked for cat"),
-            (["--seconds", "2"], "--seconds is of models of speech"),
+            (["--seconds", "2"], "--seconds is for models of speech"),
             (["--prior", "nowhere"], "there is no prior in nowhere"),
         ):
             assert main(["sample", str(run), "-o", "samples.png", *arguments]) == 1

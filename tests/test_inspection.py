@@ -19,9 +19,9 @@ from sqvae.analysis import code_distances
 from sqvae.cli import main
 from sqvae.data import load as load_data
 from sqvae.distributions import perplexity
+from sqvae.modalities.evaluation import evaluate
 from sqvae.modalities.images.codebook import code_atlas, map_size, quantized_pictures
 from sqvae.modalities.images.data import new_model
-from sqvae.modalities.images.evaluation import evaluate
 from sqvae.modalities.images.tokenizer import ImageTokenizer
 from sqvae.reports import save_atlas, save_curves, save_distances, save_use
 from sqvae.reports.clustering import near_order
@@ -156,7 +156,7 @@ def test_places_and_use(looked_at):
         assert torch.equal(atlas.places[rank], (codes == code).sum(0))
     assert torch.equal(atlas.places.sum((1, 2)), atlas.counts[atlas.codes])
     assert atlas.counts[atlas.codes].tolist() == sorted(atlas.counts.tolist(), reverse=True)
-    assert tuple(atlas.counts.tolist()) == evaluate(tokenizer.model, pictures).counts
+    assert tuple(atlas.counts.tolist()) == evaluate(tokenizer.model, pictures, medium=tokenizer.medium).counts
 
 
 def test_neither_batches_nor_memory_change_the_atlas(looked_at, monkeypatch):

@@ -9,8 +9,8 @@ import torch
 from runs import tiny, write_pictures
 from sqvae.config import Experiment, NetworkSettings, QuantizerSettings
 from sqvae.data import load as load_data
+from sqvae.modalities.evaluation import evaluate
 from sqvae.modalities.images.assembly import build_model
-from sqvae.modalities.images.evaluation import evaluate
 from sqvae.networks import BatchNorm2d, conv_decoder, conv_encoder, from_vector, to_vector, without_batch_norm
 from sqvae.networks.convolutional import ResBlock
 from sqvae.runs import train
@@ -134,7 +134,7 @@ def test_a_vae_with_a_vector_latent_from_training_to_use(tmp_path):
     # It has learned where the squares are, which the mean picture does not know.
     mse = (reconstruction - x).square().mean()
     assert mse < 0.7 * (x - x.mean(0)).square().mean()
-    measures = evaluate(tokenizer.model, pictures, sampled_bound=True).measures
+    measures = evaluate(tokenizer.model, pictures, medium=tokenizer.medium, sampled_bound=True).measures
     assert measures["mse"] == pytest.approx(mse.item(), rel=1e-3)
     assert "perplexity" not in measures
     with pytest.raises(ValueError, match=r"gaussian-latent has a continuous latent, and no codes"):

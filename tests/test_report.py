@@ -241,7 +241,7 @@ class TestKinds:
         for name in ("sky", "<i>road", "car"):
             overlap = measures.get(f"iou of {name}")
             assert (f"{name} IoU {100 * overlap:.1f}%" if overlap is not None else name) in found.text
-        assert "In the difference, magenta pixels have a wrong label" in found.text
+        assert "In the difference, magenta is a wrong label" in found.text
         assert found.kinds["i"] == 0  # no key of signed differences
         assert "of the pixels are wrong" in found.text
         assert "concentration of the quantization" in found.text

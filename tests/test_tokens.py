@@ -193,11 +193,10 @@ def test_codes_of_another_model_are_refused(tokenizer, folder, run, tmp_path):
     with torch.no_grad():
         changed = sqvae.load(run)
         changed.model.quantizer.codebook[0, 0] += 1
-    from dataclasses import replace
-
     from sqvae.training import fingerprint
 
-    other = replace(changed, fingerprint=fingerprint(changed.model.state_dict()))
+    other = changed
+    other.fingerprint = fingerprint(changed.model.state_dict())
     with pytest.raises(CodeFileError, match=rf"codes of another model: .*{tokenizer.fingerprint}.*{other.fingerprint}"):
         next(decode_file(other, tmp_path / "codes.safetensors"))
 

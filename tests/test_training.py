@@ -399,14 +399,15 @@ class TestMeasures:
     def test_the_evaluation_of_a_model_does_not_depend_on_the_batch(self, source, tmp_path):
         import sqvae
         from sqvae.data import load
-        from sqvae.modalities.images.evaluation import evaluate
+        from sqvae.modalities.evaluation import evaluate
 
         run(tiny(source, epochs=1), tmp_path / "run")
         tokenizer, pictures = sqvae.load(tmp_path / "run"), load(source).train
         torch.manual_seed(5)
         before = torch.get_rng_state()
         one, other = (
-            evaluate(tokenizer.model, pictures, batch_size=size, sampled_bound=True).measures for size in (3, 32)
+            evaluate(tokenizer.model, pictures, medium=tokenizer.medium, batch_size=size, sampled_bound=True).measures
+            for size in (3, 32)
         )
         assert torch.get_rng_state().equal(before)
         for measures in (one, other):
@@ -453,8 +454,8 @@ class TestMeasures:
 
     def test_statistics_are_per_position(self, source):
         from sqvae.data import load
+        from sqvae.modalities.evaluation import ExampleTask
         from sqvae.modalities.images.data import new_model
-        from sqvae.modalities.images.evaluation import PictureTask
         from sqvae.modalities.images.media import medium_of
         from sqvae.runs import prepare
 
@@ -462,7 +463,7 @@ class TestMeasures:
         model, pictures = new_model(experiment), load(source).train
         x = medium_of(experiment).model_input(pictures.take(range(8)), torch.device("cpu"))
         objective = model(x)
-        found = PictureTask(model, pictures, 8).statistics(x, objective)
+        found = ExampleTask(model, pictures, 8, medium_of(experiment)).statistics(x, objective)
         assert found["entropy_per_position"] == pytest.approx(objective.quantized.entropy.item() / 4)
         assert 0 < found["entropy_per_position"] <= math.log(16) + 1e-6
         distances = torch.cdist(model.quantizer.codebook, model.quantizer.codebook).square()

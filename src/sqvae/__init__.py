@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from sqvae.modalities.images.tokenizer import ImageTokenizer
     from sqvae.modalities.speech.tokenizer import SpeechTokenizer
+    from sqvae.modalities.vectors.tokenizer import VectorTokenizer
     from sqvae.models import SQVAE, VAE, Bound, Objective
     from sqvae.quantizers import (
         QUANTIZERS,
@@ -75,6 +76,7 @@ _HOMES = {
     "sqvae.config": ("Experiment",),
     "sqvae.modalities.images.tokenizer": ("ImageTokenizer",),
     "sqvae.modalities.speech.tokenizer": ("SpeechTokenizer",),
+    "sqvae.modalities.vectors.tokenizer": ("VectorTokenizer",),
     "sqvae.tokenizers": ("Tokenizer", "load"),
     "sqvae.codec": ("CodeFile", "UnitFile", "decode_file", "encode_speech_to_file", "encode_to_file"),
 }
@@ -106,6 +108,7 @@ __all__ = [
     "Tokenizer",
     "UnitFile",
     "VectorQuantizer",
+    "VectorTokenizer",
     "VonMisesFisherLikelihood",
     "VonMisesFisherQuantizer",
     "decode_file",

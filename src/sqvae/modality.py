@@ -33,6 +33,7 @@ MODALITIES: Mapping[str, str] = {
     "labels": "sqvae.modalities.images:LABELS",
     "levels": "sqvae.modalities.images:LEVELS",
     "speech": "sqvae.modalities.speech:SPEECH",
+    "vectors": "sqvae.modalities.vectors:VECTORS",
 }
 """Every kind of data by the name that `data.kind` has, and the module and name of its object. They are tried in this
 order where nobody says what some data is."""

@@ -52,7 +52,7 @@ def _claiming(models, tmp_path, kind, group, name, value):
         ("labels", "data", "classes", HUGE, "classes must be between 2 and"),
         ("speech", "speech", "channels", HUGE, "far larger model"),
         ("speech", "speech", "hidden", HUGE, "far larger model"),
-        ("speech", "speech", "jitter", 10**400, "jitter is a number; got 1000"),
+        ("speech", "speech", "jitter", 10**400, "speech.jitter must be a number; got 1000"),
     ],
 )
 def test_a_claim_beyond_the_weights_is_refused_without_memory(models, tmp_path, kind, group, name, value, words):

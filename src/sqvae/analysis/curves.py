@@ -24,7 +24,7 @@ class Curve(NamedTuple):
 _STEP, _VALIDATION = "step", "validation"
 
 
-ERRORS = ("mse", "mse_db", "pixel_error")
+ERRORS = ("mse", "mse_db", "unexplained", "pixel_error")
 
 _ANNEALING = "this is self-annealing, in which the choice of codes goes from nearly random to nearly certain. {course}"
 
@@ -59,6 +59,12 @@ _CURVES = (
     ),
     (
         _STEP,
+        "unexplained",
+        "error in training",
+        "The share of the variance that is lost on training batches, with codes drawn at random.",
+    ),
+    (
+        _STEP,
         "pixel_error",
         "error in training",
         "The share of wrong pixels on training batches, with codes drawn at random.",
@@ -70,6 +76,7 @@ _CURVES = (
         "The mean squared error with the likeliest codes: lower is better.",
     ),
     (_VALIDATION, "mse_db", "error on held-out data", "The mean squared error in dB²: lower is better."),
+    (_VALIDATION, "unexplained", "error on held-out data", "The share of the variance that is lost: lower is better."),
     (_VALIDATION, "pixel_error", "error on held-out data", "The share of wrong pixels: lower is better."),
     (
         _VALIDATION,

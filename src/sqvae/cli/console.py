@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
-from sqvae.metrics.measures import MEASURES
+from sqvae.metrics.measures import MEASURES, is_main
 from sqvae.reports.wording import as_typed
 from sqvae.training import Pace, Position, Validation, Watcher, in_words
 
@@ -59,6 +59,7 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
 
 _VALIDATED = {
     "mse_db": "mse {:7.2f} dB²",
+    "unexplained": "unexplained {:6.2f}%",
     "mse": "mse x 1000 {:7.3f}",
     "pixel_error": "wrong {:6.2f}%",
     "miou": "mIoU {:5.1f}%",
@@ -130,6 +131,7 @@ class TrainingBar(Watcher):
         """The loss and the speed, and what the last record says."""
         shown = {
             "mse_db": "mse {:.1f} dB²",
+            "unexplained": "unexplained {:.1%}",
             "mse": "mse {:.4f}",
             "pixel_error": "wrong {:.1%}",
             "bits_per_code": "bits per code {:.3f}",
@@ -140,9 +142,7 @@ class TrainingBar(Watcher):
         }
         # In a narrow terminal there is room for the bar, the time left, the speed and the loss.
         there = [name for name in shown if self._wide and name in self._statistics]
-        parts = [
-            shown[name].format(self._statistics[name]) for name in there if not (name == "mse" and "mse_db" in there)
-        ]
+        parts = [shown[name].format(self._statistics[name]) for name in there if is_main(name, self._statistics)]
         speed = [f"{pace.steps_per_second(position.step, now):.3g} steps/s"] if position.step > pace.step else []
         self._progress.update(self._task, status=" ".join([*speed, f"loss per example {self._loss:.0f}", *parts]))
 
@@ -162,7 +162,7 @@ class TrainingBar(Watcher):
         width = int(math.log10(position.epochs)) + 1
         loss = "nats per code" if "bits_per_code" in measures else "loss per dimension"
         parts = [f"epoch {position.epoch:>{width}}/{position.epochs}", f"{loss} {validation.loss:8.4f}"]
-        shown = [name for name in _VALIDATED if name in measures and not (name == "mse" and "mse_db" in measures)]
+        shown = [name for name in _VALIDATED if name in measures and is_main(name, measures)]
         parts += [_VALIDATED[name].format(MEASURES[name].shown(measures[name])) for name in shown]
         if "perplexity" in measures:
             parts.append(f"perplexity {measures['perplexity']:6.1f}")

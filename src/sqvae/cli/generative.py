@@ -293,9 +293,8 @@ def compress(
     from sqvae.cli.left_out import LeftOut
     from sqvae.data.wording import counted
     from sqvae.inference import compress as compressed
-    from sqvae.inference import noun_of
 
-    with LeftOut(noun_of(run)) as left_out, console.progress_bar() as progress:
+    with LeftOut("image") as left_out, console.progress_bar() as progress:
         made = compressed(
             run,
             inputs,

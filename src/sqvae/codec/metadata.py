@@ -31,11 +31,13 @@ def whole_number_of(metadata: Mapping[str, str], name: str) -> int:
     return value
 
 
-def whole_numbers_of(metadata: Mapping[str, str], name: str, count: int) -> tuple[int, ...]:
-    """A fixed number of integers above 0 in the metadata."""
+def whole_numbers_of(metadata: Mapping[str, str], name: str, *counts: int) -> tuple[int, ...]:
+    """As many integers above 0 in the metadata as one of some numbers says."""
     values = _parsed(metadata, name)
-    if not isinstance(values, list) or len(values) != count or not all(_is_size(value) for value in values):
-        raise ValueError(f"its {name} must be {count} integers above 0, got {text_of(metadata, name)}")
+    if not isinstance(values, list) or len(values) not in counts or not all(_is_size(value) for value in values):
+        raise ValueError(
+            f"its {name} must be {' or '.join(map(str, counts))} integers above 0, got {text_of(metadata, name)}"
+        )
     return tuple(values)
 
 

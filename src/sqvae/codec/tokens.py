@@ -38,6 +38,9 @@ from sqvae.data import Preprocessing, Progress, Skipped, count, stream
 
 KIND = "sqvae-codes"
 
+CODE_AXES = {3: 3, 1: 2}
+"""The number of axes of codes by that of an example: (N, h, w) for images (C, H, W), (N, n) for vectors (values,)."""
+
 SHAPE = "picture_shape"
 """The entry of the metadata with (C, H, W)."""
 
@@ -52,6 +55,29 @@ _TYPES: Sequence[tuple[int, torch.dtype, str]] = (
     (2**16, torch.uint16, "U16"),
     (2**31, torch.int32, "I32"),
 )
+
+
+class Decoder(Protocol):
+    """A model that turns codes into images or vectors: see `sqvae.load`."""
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the weights."""
+
+    @property
+    def codebook_size(self) -> int:
+        """The number of codes, K."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(C, H, W) of an image, or (values,) of a vector."""
+
+    @property
+    def map_shape(self) -> tuple[int, ...]:
+        """(h, w) of the codes of an image, or (n,) of those of a vector."""
+
+    def decode(self, codes: Tensor) -> Tensor:
+        """(batch, h, w) -> (batch, C, H, W), in [0, 1]; or (batch, n) -> (batch, values)."""
 
 
 class Coder(Protocol):
@@ -150,16 +176,19 @@ class CodeFile:
                 checked = is_checked(path, metadata, KIND)
                 check_whole_numbers(file, "codes")
                 shape, names = file.shape("codes"), file.words("names")
-                size, pictures = whole_number_of(metadata, "codebook_size"), whole_numbers_of(metadata, SHAPE, 3)
+                size, pictures = (
+                    whole_number_of(metadata, "codebook_size"),
+                    whole_numbers_of(metadata, SHAPE, *CODE_AXES),
+                )
                 fingerprint = text_of(metadata, "fingerprint")
         except FileNotFoundError:
             raise CodeFileError(f"there is no file {path}") from None
         except FAILURES as failure:
             raise unreadable(path, "codes", failure) from failure
-        if len(shape) != 3 or len(names) != shape[0]:
+        if len(shape) != CODE_AXES[len(pictures)] or len(names) != shape[0]:
             raise CodeFileError(
                 f"{path} is damaged: there are {len(names):,} names and codes of the shape {shape}, but "
-                f"expected (images, height, width). Encode the images again"
+                f"expected (images, height, width), or (vectors, codes). Encode them again"
             )
         return cls(path, fingerprint, size, pictures, shape, names, checked)
 
@@ -180,7 +209,7 @@ class CodeFile:
         with opened(self.path) as file:
             return file.tensor("codes")
 
-    def check_belongs_to(self, coder: Coder) -> None:
+    def check_belongs_to(self, coder: Decoder) -> None:
         """Raise CodeFileError if the codes are from another model: they would decode to noise."""
         if self.fingerprint != coder.fingerprint:
             raise CodeFileError(
@@ -189,7 +218,7 @@ class CodeFile:
                 f"since; or encode the images again"
             )
         said = (self.shape[1:], self.codebook_size, self.picture_shape)
-        expected = (tuple(coder.map_shape), coder.codebook_size, coder.preprocessing.shape)
+        expected = (tuple(coder.map_shape), coder.codebook_size, tuple(coder.shape))
         if said != expected:
             there, wanted = (
                 f"{_times(codes)} codes out of {size:,} for {_times(of)}" for codes, size, of in (said, expected)
@@ -261,7 +290,7 @@ def encode_to_file(
 
 
 def decode_file(
-    coder: Coder, path: str | Path | CodeFile, *, batch_size: int = 64
+    coder: Decoder, path: str | Path | CodeFile, *, batch_size: int = 64
 ) -> Iterator[tuple[list[str], Tensor]]:  # -> names, (batch, C, H, W)
     """Decode a file of codes: yields images in [0, 1], in batches with their names.
 

@@ -27,7 +27,9 @@ class Split:
     notes: tuple[str, ...] = ()
 
 
-def split(parts: Mapping[Part, Rows], names: Sequence[str], *, seed: int, validation_is_last: bool) -> Split:
+def split(
+    parts: Mapping[Part, Rows], names: Sequence[str], *, seed: int, validation_is_last: bool, noun: str = "image"
+) -> Split:
     """Divide rows, each with a name, into three sets.
 
     Rows are drawn by a hash of the seed and of their names. So the same images give the same sets on any machine. If an
@@ -37,12 +39,12 @@ def split(parts: Mapping[Part, Rows], names: Sequence[str], *, seed: int, valida
     everything = np.concatenate([np.empty(0, np.int64), *parts.values()])
     if len(everything) < 3:
         note = (
-            f"only {counted(len(everything), 'image')}, so training, validation and test sets are the same: "
-            "metrics on them say nothing about new images"
+            f"only {counted(len(everything), noun)}, so training, validation and test sets are the same: "
+            f"metrics on them say nothing about new {noun}s"
         )
         return Split(everything, everything, everything, (note,))
     if "all" in parts:
-        return _divide(everything, names, seed)
+        return _divide(everything, names, seed, noun)
     train = parts["train"]
     drawn: dict[Part, Rows] = {}
     notes = []
@@ -61,12 +63,12 @@ def split(parts: Mapping[Part, Rows], names: Sequence[str], *, seed: int, valida
     return Split(train, drawn["validation"], drawn["test"], tuple(notes))
 
 
-def _divide(rows: Rows, names: Sequence[str], seed: int) -> Split:
+def _divide(rows: Rows, names: Sequence[str], seed: int, noun: str) -> Split:
     held_out = _tenth(rows)
     rest, test = _draw(rows, held_out, names, seed)
     train, validation = _draw(rest, held_out, names, seed)
     note = (
-        f"{counted(len(rows), 'image')}, divided by split seed {seed}: {len(train):,} for training, "
+        f"{counted(len(rows), noun)}, divided by split seed {seed}: {len(train):,} for training, "
         f"{len(validation):,} for validation, {len(test):,} for testing"
     )
     return Split(train, validation, test, (note,))

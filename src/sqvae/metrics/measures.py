@@ -59,6 +59,33 @@ MEASURES: Mapping[str, Measure] = {
             "lower",
         ),
         Measure(
+            "unexplained",
+            "unexplained variance",
+            "share of the variance of the training set",
+            "{:.2f}%",
+            "The mean squared error of vectors, as a share of the variance of the values in the training set.",
+            "lower",
+            100.0,
+        ),
+        Measure(
+            "cosine",
+            "cosine similarity",
+            "cosine",
+            "{:.4f}",
+            "The mean cosine of the angle between a vector and its reconstruction.",
+            "higher",
+        ),
+        Measure(
+            "collisions",
+            "collisions",
+            "share of all vectors",
+            "{:.2f}%",
+            "The share of vectors that have the same id, which is all codes together, as another vector.",
+            "lower",
+            100.0,
+        ),
+        Measure("distinct_ids", "distinct ids", "ids", "{:,.0f}", "The number of different ids.", "higher"),
+        Measure(
             "pixel_error",
             "pixel error",
             "share of all pixels",
@@ -233,8 +260,21 @@ MEASURES: Mapping[str, Measure] = {
 """All measures that evaluations, training logs and rates record under fixed names."""
 
 
+INSTEAD_OF_MSE = ("mse_db", "unexplained")
+"""Squared errors in a better unit than that of the model, which are shown in place of it."""
+
+
 def error_name(measures: Mapping[str, float]) -> str:
-    """The name of the main error: the pixel error for label maps, otherwise the squared error, in dB² for speech."""
-    if "mse_db" in measures:
-        return "mse_db"
+    """The name of the main error: the pixel error for label maps, otherwise the squared error.
+
+    It is in dB² for speech, and a share of the variance for vectors.
+    """
+    for name in INSTEAD_OF_MSE:
+        if name in measures:
+            return name
     return "pixel_error" if "miou" in measures else "mse"
+
+
+def is_main(name: str, measures: Mapping[str, float]) -> bool:
+    """Whether a measure is to be shown: the plain squared error is not, where it is also given in a better unit."""
+    return not (name == "mse" and error_name(measures) in INSTEAD_OF_MSE)

@@ -102,6 +102,8 @@ def error_in_words(measures: Mapping[str, float]) -> str:
         return f"{measures['pixel_error']:.1%} of the pixels are wrong"
     if "mse_db" in measures:
         return f"mean squared error {measures['mse_db']:.1f} dB²"
+    if "unexplained" in measures:
+        return f"{measures['unexplained']:.1%} of the variance is lost, cosine {measures['cosine']:.3f}"
     error = measures["mse"]
     return f"{MEASURES['mse'].label} = {MEASURES['mse'].text(error)}" + (
         f", PSNR {-10 * math.log10(error):.1f} dB" if error else ": exact"

@@ -25,6 +25,7 @@ COST_CAPTION = (
 ERROR_TITLES = {
     "mse": "mean squared error",
     "mse_db": "mean squared error",
+    "unexplained": "unexplained variance",
     "pixel_error": "pixel error",
 }
 

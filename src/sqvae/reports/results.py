@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from sqvae.metrics.measures import MEASURES, error_name
+from sqvae.metrics.measures import MEASURES, error_name, is_main
 
 MOST_CLASSES = 40
 """The largest number of classes for which a table has a row each."""
@@ -29,7 +29,9 @@ def rows_of(
         directions: whether classes are directions on a sphere. Their likelihood is a density there, which cannot be
             converted to bits for a class.
     """
-    rows = _rows("mse_db" if "mse_db" in measures else "mse", measures) | _rows("pixel_error", measures)
+    rows: dict[str, str] = {}
+    for name in ("mse_db", "unexplained", "mse", "cosine", "collisions", "distinct_ids", "pixel_error"):
+        rows |= _rows(name, measures) if is_main(name, measures) else {}
     if "miou" in measures:
         rows |= _overlaps(measures)
     for name in ("perplexity", "codes_used"):

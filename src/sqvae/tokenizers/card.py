@@ -7,7 +7,7 @@ from typing import Any
 
 from sqvae.config import Experiment
 from sqvae.metrics.meanings import meanings
-from sqvae.metrics.measures import MEASURES
+from sqvae.metrics.measures import MEASURES, is_main
 from sqvae.modality import modality_of
 from sqvae.tokenizers.history import History, Measured, public_name
 
@@ -24,7 +24,17 @@ KINDS = {
     "gaussian-latent": "VAE with a continuous latent",
 }
 
-SHOWN = ("mse_db", "mse", "pixel_error", "miou", "bits_per_dimension", "bits_per_second")
+SHOWN = (
+    "mse_db",
+    "unexplained",
+    "mse",
+    "cosine",
+    "collisions",
+    "pixel_error",
+    "miou",
+    "bits_per_dimension",
+    "bits_per_second",
+)
 """The measures of a card, the most important first."""
 
 WHERE = "a folder, or OWNER/NAME on the hub"
@@ -158,7 +168,7 @@ def _rows(one: Measured, codebook_size: int, directions: bool) -> Iterator[tuple
     for measure in SHOWN:
         if measure == "bits_per_dimension" and directions:
             continue  # a density on a sphere, from which no bits for a class follow
-        if measure in one.measures and not (measure == "mse" and "mse_db" in one.measures):
+        if measure in one.measures and is_main(measure, one.measures):
             yield _label(measure), MEASURES[measure].text(one.measures[measure])
     if one.use is not None:
         for measure, value in zip(("perplexity", "codes_used"), one.use, strict=True):

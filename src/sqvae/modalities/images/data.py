@@ -8,8 +8,8 @@ import torch
 from sqvae.config import Experiment
 from sqvae.data import DATASETS, PictureSets, Progress, Varied
 from sqvae.data import load as load_data
+from sqvae.modalities.evaluation import ExampleTask, evaluate
 from sqvae.modalities.images.assembly import build_model, stride_of
-from sqvae.modalities.images.evaluation import PictureTask, evaluate
 from sqvae.modalities.images.media import medium_of
 from sqvae.models import LatentModel
 from sqvae.runs.observation import Evaluation
@@ -53,7 +53,7 @@ class PreparedPictures(Prepared):
 
     def task(self, model: LatentModel) -> Task:
         plan = self.experiment.training
-        return PictureTask(
+        return ExampleTask(
             model,
             self.data.validation,
             plan.batch_size,

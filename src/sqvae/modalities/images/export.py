@@ -23,8 +23,8 @@ from sqvae.export.exportable import (
 from sqvae.export.programs import Encoding
 from sqvae.modalities.images.assembly import stride_of
 from sqvae.modalities.images.codebook import map_size
-from sqvae.modalities.images.media import Medium
 from sqvae.modalities.images.tokenizer import ImageTokenizer
+from sqvae.modalities.medium import Medium
 from sqvae.models import LatentModel
 
 CROPPING = "cropped around the centre (crop: the side of a square; null: the largest part of the result's shape)"

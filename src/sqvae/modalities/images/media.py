@@ -1,6 +1,5 @@
 """What a model is about: pictures, label maps, or grey levels. How each is stored, compared and shown."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from sqvae.config import LEVELS, Experiment
 from sqvae.distributions.checks import check_indices, check_range, check_tensor
 from sqvae.metrics import Comparison, Confusion, Levels, SquaredErrors
 from sqvae.modalities.images.class_colours import class_colours, unlike
+from sqvae.modalities.medium import Medium
 
 WRONG = (230, 0, 126)
 """The colour of what is wrong in a picture of errors, which is otherwise grey: `metrics.meanings.WRONG_LABELS` names
@@ -22,55 +22,6 @@ PALE = (0.75, 0.95)
 
 UNKNOWN = "nothing known (ignored)"
 """What pixels are called of which nothing is known."""
-
-
-class Medium(ABC):
-    """One kind of data. To add one: a class here, and a line in :func:`medium_of`."""
-
-    noun: str
-    """What one example is called."""
-
-    @abstractmethod
-    def model_input(self, given: Tensor, device: torch.device) -> Tensor:
-        """Stored data, (batch, C, H, W), or what a person passes, as the model takes it."""
-
-    @abstractmethod
-    def output(self, x: Tensor) -> Tensor:
-        """What the model predicts, as a person wants it."""
-
-    @abstractmethod
-    def comparison(self) -> Comparison:
-        """Measures of data and what became of it, as the model takes and predicts them."""
-
-    @abstractmethod
-    def shown(self, x: Tensor) -> Tensor:  # -> (n, C, H, W), in [0, 1]
-        """Data to look at, as the model takes or predicts it."""
-
-    def shown_output(self, output: Tensor) -> Tensor:  # -> (n, C, H, W), in [0, 1]
-        """What :meth:`output` gives, to look at."""
-        return self.shown(output)
-
-    def errors(self, x: Tensor, reconstruction: Tensor) -> Tensor | None:  # -> (n, C, H, W), in [0, 1]
-        """Where data came out wrong, to look at; None where the eye can tell."""
-        return None
-
-    def legend(self) -> tuple[tuple[str, str], ...]:
-        """The names and colours (#rrggbb) of all classes, in order; none where pixels are no classes."""
-        return ()
-
-    @property
-    def unknown(self) -> tuple[str, str] | None:
-        """What pixels are called of which nothing is known, and their colour; None where pixels are no classes."""
-        return None
-
-    def classes_in(self, *shown: Tensor) -> tuple[tuple[str, str], ...]:
-        """Those that occur in data, as the model takes or predicts it or as :meth:`output` gives it, the most frequent
-        first."""
-        return ()
-
-    @abstractmethod
-    def images(self, output: Tensor) -> Iterator[Image.Image]:
-        """What :meth:`output` gives, as files keep it."""
 
 
 def _grey_or_colour(pictures: Tensor) -> Iterator[Image.Image]:  # (n, C, H, W), in [0, 1]

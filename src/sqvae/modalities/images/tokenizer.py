@@ -15,7 +15,8 @@ from sqvae.data import ImageProcessor, Preprocessing
 from sqvae.data.processing import Images
 from sqvae.distributions.checks import check_tensor
 from sqvae.modalities.images.assembly import build_model, check_divisible, stride_of
-from sqvae.modalities.images.media import Medium, medium_of
+from sqvae.modalities.images.media import medium_of
+from sqvae.modalities.medium import Medium
 from sqvae.models import LatentModel
 from sqvae.networks import without_batch_norm
 from sqvae.tokenizers import Stored, Tokenizer, with_weights

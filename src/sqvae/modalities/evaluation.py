@@ -1,33 +1,43 @@
-"""A model judged on a set of pictures."""
+"""A model judged on a set of examples of one shape: images, label maps, grey levels or vectors."""
 
 import math
 from collections.abc import Mapping
+from typing import Any, Protocol
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from sqvae.data import Pictures, Progress
+from sqvae.data import Progress
 from sqvae.metrics import ReconstructionTotals
-from sqvae.modalities.images.media import PICTURES, Medium
+from sqvae.modalities.medium import Medium
 from sqvae.models import Bound, LatentModel, Objective
 from sqvae.runs.observation import GAP_BATCHES, CodeWatch, Evaluation, annealing_of, mixture_gap
 from sqvae.tokenizers import codebook_size_of
 from sqvae.training import Validation, stream_seed
 
 DRAWN_TOGETHER = 64
-"""How many pictures share a draw of codes where the bound is measured."""
+"""How many examples share a draw of codes where the bound is measured."""
 
 SHOWN = 32
-"""How many pictures are kept to be looked at."""
+"""How many examples are kept to be looked at."""
+
+
+class ExampleSet(Protocol):
+    """A set of examples of one shape."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, indices: Any) -> Tensor:  # -> (n, ...)
+        """Some of the examples, as they are stored."""
 
 
 @torch.no_grad()
 def evaluate(
     model: LatentModel,
-    pictures: Pictures,
+    examples: ExampleSet,
     *,
-    medium: Medium = PICTURES,
+    medium: Medium,
     batch_size: int = 32,
     sampled_bound: bool = False,
     detailed: bool = False,
@@ -46,16 +56,16 @@ def evaluate(
         temperature: that of training, to compare single codes with the mixtures that it decodes, on a few batches.
         latent_weight: what the quantizer's terms count in the loss. The bound has them whole in any case.
         accelerator: the processes that share the work, if there are several.
-        progress: called with what is being done, how many pictures are done and how many there are.
+        progress: called with what is being done, how many examples are done and how many there are.
     """
     model.eval()
     device = next(model.parameters()).device
     totals = ReconstructionTotals(codebook_size_of(model), medium.comparison())
-    starts = range(0, len(pictures), batch_size)
+    starts = range(0, len(examples), batch_size)
     if accelerator is not None:
         starts = starts[accelerator.process_index :: accelerator.num_processes]
     for start in starts:
-        x = medium.model_input(pictures.take(range(start, min(start + batch_size, len(pictures)))), device)
+        x = medium.model_input(examples.take(range(start, min(start + batch_size, len(examples)))), device)
         objective: Objective = model(x)
         totals.add(
             x,
@@ -67,12 +77,12 @@ def evaluate(
             mean_probabilities=objective.quantized.mean_probabilities,
         )
         if progress is not None:
-            progress("evaluating", min(start + batch_size, len(pictures)), len(pictures))
+            progress("evaluating", min(start + batch_size, len(examples)), len(examples))
     if accelerator is not None and accelerator.num_processes > 1:
         for tensor in totals.tensors():
             tensor.copy_(accelerator.reduce(tensor.to(device), "sum").cpu())
-    shown = min(SHOWN, len(pictures))
-    few = medium.model_input(pictures.take([len(pictures) * index // shown for index in range(shown)]), device)
+    shown = min(SHOWN, len(examples))
+    few = medium.model_input(examples.take([len(examples) * index // shown for index in range(shown)]), device)
     became = model.likelihood.predict(model(few).output)
     measures = totals.measures(detailed=detailed)
     dimensions = max(measures.pop("dimensions"), 1)
@@ -80,9 +90,9 @@ def evaluate(
         measures.pop("reconstruction_loss"), measures.get("mse", math.nan), dimensions
     )
     if sampled_bound:
-        measures |= _sampled_bound(model, pictures, medium, dimensions, device, progress)
+        measures |= _sampled_bound(model, examples, medium, dimensions, device, progress)
     if temperature is not None:
-        measures |= _mixture_gap(model, pictures, medium, batch_size, device, temperature)
+        measures |= _mixture_gap(model, examples, medium, batch_size, device, temperature)
     measures["loss_per_dimension"] = (reconstruction + measures.pop("latent_loss")) / dimensions
     wrong = medium.errors(few, became)
     return Evaluation(
@@ -97,7 +107,7 @@ def evaluate(
 
 def _sampled_bound(
     model: LatentModel,
-    pictures: Pictures,
+    examples: ExampleSet,
     medium: Medium,
     dimensions: float,
     device: torch.device,
@@ -106,40 +116,40 @@ def _sampled_bound(
     """The bound over a whole set at codes drawn from the posterior: the same draws, however else the set is divided."""
     total = 0.0
     with torch.random.fork_rng():
-        for start in range(0, len(pictures), DRAWN_TOGETHER):
+        for start in range(0, len(examples), DRAWN_TOGETHER):
             torch.manual_seed(stream_seed(0, "bound", start))
-            x = medium.model_input(pictures.take(range(start, min(start + DRAWN_TOGETHER, len(pictures)))), device)
+            x = medium.model_input(examples.take(range(start, min(start + DRAWN_TOGETHER, len(examples)))), device)
             total += len(x) * float(model(x, sample=True).bound.nats)
             if progress is not None:
-                progress("drawing codes", min(start + DRAWN_TOGETHER, len(pictures)), len(pictures))
-    bound = Bound(torch.tensor(total / len(pictures)), dimensions)
+                progress("drawing codes", min(start + DRAWN_TOGETHER, len(examples)), len(examples))
+    bound = Bound(torch.tensor(total / len(examples)), dimensions)
     return {"bound_nats": float(bound.nats), "bits_per_dimension": float(bound.bits_per_dimension)}
 
 
 def _mixture_gap(
-    model: LatentModel, pictures: Pictures, medium: Medium, batch_size: int, device: torch.device, temperature: float
+    model: LatentModel, examples: ExampleSet, medium: Medium, batch_size: int, device: torch.device, temperature: float
 ) -> dict[str, float]:
     """Single codes against mixtures, on a few batches from all of a set."""
-    number = min(GAP_BATCHES * batch_size, len(pictures))
-    chosen = [len(pictures) * index // number for index in range(number)]
+    number = min(GAP_BATCHES * batch_size, len(examples))
+    chosen = [len(examples) * index // number for index in range(number)]
     parts = (chosen[start : start + batch_size] for start in range(0, number, batch_size))
     return mixture_gap(
         model,
-        (medium.model_input(pictures.take(part), device) for part in parts),
+        (medium.model_input(examples.take(part), device) for part in parts),
         temperature,
         medium.comparison,
         lambda comparison, x, objective: comparison.add(x, model.likelihood.predict(objective.output)),
     )
 
 
-class PictureTask:
-    """Pictures, or label maps, as the training loop meets them.
+class ExampleTask:
+    """Examples of one shape, as the training loop meets them.
 
     Arguments:
         model: the model that is trained.
-        validation: the pictures it is judged on.
+        validation: the examples it is judged on.
         batch_size: of the judgement.
-        medium: what the pictures are.
+        medium: what the examples are.
         quantizer: the name of the model's.
         latent_weight: what the quantizer's terms count in the loss by which epochs are compared.
     """
@@ -147,9 +157,9 @@ class PictureTask:
     def __init__(
         self,
         model: LatentModel,
-        validation: Pictures,
+        validation: ExampleSet,
         batch_size: int,
-        medium: Medium = PICTURES,
+        medium: Medium,
         *,
         quantizer: str = "",
         latent_weight: float = 1.0,

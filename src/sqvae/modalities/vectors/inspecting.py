@@ -1,0 +1,58 @@
+"""Vectors, where a run is inspected."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sqvae.modalities.inspecting import Inspection, Plots
+from sqvae.modalities.vectors.codes import code_set
+from sqvae.modalities.vectors.data import new_model
+from sqvae.modalities.vectors.files import VectorRows
+from sqvae.modalities.vectors.tokenizer import VectorTokenizer
+from sqvae.quantizers import Quantized
+from sqvae.reports import Caption, save_rows
+
+LOOKED_AT = 256
+"""The number of vectors that show the noise of the quantization."""
+
+
+def _about(described: dict[str, Any], tokenizer: VectorTokenizer) -> tuple[str, ...]:
+    (values,), (codes,) = tokenizer.shape, tokenizer.map_shape
+    if not tokenizer.is_discrete:
+        return (f"a vector of {values:,} values becomes {codes * tokenizer.experiment.quantizer.dim} numbers",)
+    size = tokenizer.codebook_size
+    bits = codes * math.log2(size) if size > 1 else 0
+    return (
+        f"{size:,} codes of {tokenizer.experiment.quantizer.dim} dimensions",
+        f"a vector of {values:,} values becomes {codes} codes: {bits:,.0f} bits instead of {32 * values:,}",
+    )
+
+
+@torch.no_grad()
+def _quantized(tokenizer: VectorTokenizer, rows: VectorRows) -> Quantized:
+    x = tokenizer.medium.model_input(rows.rows[:LOOKED_AT], tokenizer.device)
+    quantized: Quantized = tokenizer.model(x).quantized
+    return quantized
+
+
+def _draw(tokenizer: VectorTokenizer, rows: VectorRows, name: str, plots: Plots, out: Path) -> tuple[Tensor, str, str]:
+    counts = code_set(tokenizer, rows, "counting codes", plots.progress).counts(tokenizer.codebook_size)
+    where = f"{len(rows):,} validation vectors of {name}"
+    chosen = counts.sort(descending=True, stable=True).indices[: plots.codes]
+    ids = chosen.view(-1, 1).expand(-1, *tokenizer.map_shape)
+    pictures = tokenizer.medium.shown(tokenizer.decode(ids)).cpu()
+    title = f"What the {len(chosen)} codes used most decode to"
+    save_rows(out / "codes.png", [pictures], math.ceil(math.sqrt(len(chosen))), Caption(title, (f"use on {where}",)))
+    return counts, where, f"{out / 'codes.png'}: the vector that each code decodes to"
+
+
+INSPECTION = Inspection(
+    untrained=lambda experiment: VectorTokenizer(new_model(experiment), experiment, ""),
+    about=_about,
+    quantized=_quantized,
+    draw=_draw,
+    atlas="codes.png",
+)
