@@ -17,7 +17,7 @@ ifneq ($(SQVAE_DATA),)
 export SQVAE_DATA
 endif
 
-.PHONY: commands-docs crash crash-docs fuzz fuzz-docs demo demo-docs docs dropin-docs results results-docs test test-slow check benchmark format lock hashes readme-picture clean
+.PHONY: commands-docs crash crash-docs fuzz fuzz-docs demo demo-docs docs dropin-docs results results-docs test test-slow check benchmark format lock hashes readme-picture vectors-docs clean
 
 # Train on real digits, measure, turn the test pictures into codes and back, and say what came of it.
 demo: $(FOR_DEMO)
@@ -50,6 +50,10 @@ docs: $(INSTALLED)
 dropin-docs: $(INSTALLED)
 	$(BIN)/python examples/dropin_vector_quantize.py --out docs/dropin-vector-quantize.md
 	$(BIN)/python examples/dropin_diffusers.py --out docs/dropin-diffusers.md
+
+# The table of the guide to vectors: a few minutes.
+vectors-docs: $(INSTALLED)
+	$(BIN)/python examples/semantic_ids.py --steps 1000 --out docs/vectors-digits.md
 
 # All runs that docs/results.md shows: more than a day on two cores, and goes on where it was interrupted.
 RESULTS := -o docs/results --runs runs/results --page docs/results.md

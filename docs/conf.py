@@ -16,7 +16,7 @@ version = release = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "offline_math"]
 # Each table and figure is also a file of its own, for pages to include; results.md holds them all.
-exclude_patterns = ["_build", "results/*.md"]
+exclude_patterns = ["_build", "results/*.md", "vectors-digits.md"]
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3

@@ -17,7 +17,7 @@ from sqvae.cli.root import app
 from sqvae.data.speech import write_audio
 
 ROOT = Path(__file__).parents[1]
-WRITTEN_BY_COMMANDS = ("results", "benchmarks", "dropin-", "commands", "robustness-")
+WRITTEN_BY_COMMANDS = ("results", "benchmarks", "dropin-", "vectors-", "commands", "robustness-")
 README = ROOT / "README.md"
 PAGES = [
     README,
@@ -73,8 +73,9 @@ def parse(command: list[str]) -> None:
 
 
 def write_data(place: Path) -> None:
-    """What the examples call photos, maps and recordings."""
+    """What the examples call photos, maps, recordings and items."""
     random = np.random.default_rng(0)
+    np.savez(place / "items.npz", vectors=random.standard_normal((40, 12)).astype(np.float32))
     for folder in ("photos", "maps"):
         (place / folder).mkdir()
     for number in range(20):
@@ -140,6 +141,7 @@ def test_a_page_s_python_runs(page, place, monkeypatch):
 
 
 RESULTS = {
+    "vectors.md": lambda names: names["rebuilt"].shape == (40, 12) and names["ids"].shape == (40, 1),
     "README.md": lambda names: names["quantizer"].codebook.grad is not None,
     "runs.md": lambda names: names["tokenizer"].decode(names["batch"]).shape == (20, 3, 64, 64),
     "export.md": lambda names: Path("my-model/model.safetensors").exists(),

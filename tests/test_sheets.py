@@ -10,7 +10,14 @@ import torch
 from matplotlib.figure import Figure
 from PIL import Image
 
-from sqvae.metrics.meanings import BATCHES, CODES, MEAN_PROBABILITIES, NEGATIVE_BITS, NEGATIVE_BITS_OF_FRAMES, meanings
+from sqvae.metrics.meanings import (
+    BATCHES,
+    CODES,
+    MEAN_PROBABILITIES,
+    NEGATIVE_BITS,
+    NEGATIVE_BITS_OF_DENSITIES,
+    meanings,
+)
 from sqvae.modalities.images.media import UNKNOWN, LabelMedium, PictureMedium
 from sqvae.reports import Caption, Picture, save_curves, save_pairs, save_rates, save_rows
 from sqvae.reports.axes import LEAST_SPAN, fitting
@@ -244,4 +251,4 @@ class TestMeanings:
         assert meanings({"measures": {"mse": 1.0, "bits_per_dimension": 0.5}, "likelihood": "gaussian"}, 0) == []
         assert meanings({"measures": {"bits_per_dimension": -0.5}, "likelihood": "vmf"}, 0) == []
         speech = {"measures": {"mse_db": 1.0, "bits_per_dimension": -0.5}, "likelihood": "gaussian"}
-        assert meanings(speech, 0) == [NEGATIVE_BITS_OF_FRAMES]
+        assert meanings(speech, 0) == [NEGATIVE_BITS_OF_DENSITIES]

@@ -269,7 +269,7 @@ def encode(
             warn=console.warning,
             progress=progress,
         )
-    each = f"{'x'.join(map(str, codes.shape))} codes each,"
+    each = f"{'x'.join(map(str, codes.shape))} code{'' if codes.shape == (1,) else 's'} each,"
     if codes.codes_per_second:
         each = f"{codes.seconds / 60:.1f} minutes, {codes.codes_per_second:g} codes a second"
     console.out.print(

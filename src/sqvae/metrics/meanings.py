@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from sqvae.metrics.measures import MEASURES
+from sqvae.metrics.measures import INSTEAD_OF_MSE, MEASURES, error_name
 
 CODES = MEASURES["perplexity"].meaning
 MEAN_PROBABILITIES = MEASURES["soft_perplexity"].meaning
@@ -14,9 +14,9 @@ NEGATIVE_BITS = (
     "A negative number of bits per dimension is not a mistake: the likelihood is a density of values in [0, 1], which "
     "may exceed 1, and not the probability of one of 256 levels. Add 8 bits to compare it with bits of such levels."
 )
-NEGATIVE_BITS_OF_FRAMES = (
-    "A negative number of bits per dimension is not a mistake: the likelihood of a frame is a density, which may "
-    "exceed 1, and not a probability."
+NEGATIVE_BITS_OF_DENSITIES = (
+    "A negative number of bits per dimension is not a mistake: the likelihood is a density, which may exceed 1, and "
+    "not a probability."
 )
 
 
@@ -49,5 +49,5 @@ def meanings(record: Mapping[str, Any], codebook_size: int) -> list[str]:
     if rates and codebook_size > 1:
         told.append(bits_apart(codebook_size, rates["by"]))
     if measures.get("bits_per_dimension", 0) < 0 and record.get("likelihood") in (None, "gaussian"):
-        told.append(NEGATIVE_BITS_OF_FRAMES if "mse_db" in measures else NEGATIVE_BITS)
+        told.append(NEGATIVE_BITS_OF_DENSITIES if error_name(measures) in INSTEAD_OF_MSE else NEGATIVE_BITS)
     return told

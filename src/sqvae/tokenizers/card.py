@@ -7,7 +7,7 @@ from typing import Any
 
 from sqvae.config import Experiment
 from sqvae.metrics.meanings import meanings
-from sqvae.metrics.measures import MEASURES, is_main
+from sqvae.metrics.measures import INSTEAD_OF_MSE, MEASURES, is_main
 from sqvae.modality import modality_of
 from sqvae.tokenizers.history import History, Measured, public_name
 
@@ -160,7 +160,7 @@ def _measures(tokenizer: Any) -> Iterator[str]:
 
 def _meanings(one: Measured, likelihood: str) -> list[str]:
     """What tells apart the measures that the card shows."""
-    shown = {name: value for name, value in one.measures.items() if name in ("mse_db", "bits_per_dimension")}
+    shown = {name: value for name, value in one.measures.items() if name in (*INSTEAD_OF_MSE, "bits_per_dimension")}
     return meanings({"measures": shown, "likelihood": likelihood}, 0)
 
 

@@ -42,6 +42,7 @@ def vectors() -> Experiment:
         recipe="vectors",
         data=DataSettings(source="", kind="vectors"),
         network=VectorNetworkSettings(),
-        quantizer=QuantizerSettings(codebook_size=256),
+        # With a larger variance, vectors of few values teach the codes nothing: all are equally likely to the end.
+        quantizer=QuantizerSettings(codebook_size=256, initial_variance=1.0),
         training=any_budget(epochs=20, batch_size=128, learning_rate=2e-3, log_every=10),
     )
