@@ -13,7 +13,6 @@ import numpy as np
 
 from sqvae.cli import main
 from sqvae.metrics import MEASURES
-from sqvae.quantizers import description_of
 
 QUANTIZERS = ("gaussian-1", "vq-ema", "vq-ema-reset")
 RATES = {"gaussian-1": (2e-3,), "vq-ema": (5e-4, 2e-3, 8e-3), "vq-ema-reset": (5e-4, 2e-3, 8e-3)}
@@ -69,7 +68,7 @@ def table(data: Path, folder: Path, codes: list[int], size: int, steps: int) -> 
     for number in codes:
         for quantizer in QUANTIZERS:
             rate, found = trained(data, folder, quantizer, number, size, steps)
-            cells = [str(number), description_of(quantizer).rstrip("."), f"{rate:g}"]
+            cells = [str(number), f"`{quantizer}`", f"{rate:g}"]
             cells += [MEASURES[name].text(found[name]) for name in SHOWN]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

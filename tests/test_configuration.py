@@ -278,7 +278,8 @@ def test_every_recipe_and_quantizer_has_the_schedule_for_any_number_of_steps(rec
     plan = with_profile(before, "any-budget").training
     assert plan.schedule == "cosine"
     assert plan.anneals == (name in STOCHASTIC)
-    assert plan.learning_rate == (1e-3 if not plan.anneals else 2e-3 if before.kind == "speech" else 8e-3)
+    rate = 2e-3 if before.kind in ("speech", "vectors") else 8e-3
+    assert plan.learning_rate == (rate if plan.anneals else 1e-3)
     if before.training.anneals:  # and no other is trained by what is not for it
         assert with_profile(before, "recipe").training == plan
 

@@ -39,7 +39,8 @@ class Requests(HTMLParser):
 
 
 def test_all_pages_are_there(site):
-    pages = {page.relative_to(ROOT / "docs").with_suffix(".html") for page in (ROOT / "docs").glob("*.md")}
+    part = "vectors-digits.md"  # included by another page
+    pages = {Path(page.name).with_suffix(".html") for page in (ROOT / "docs").glob("*.md") if page.name != part}
     assert len(pages) > 15
     for page in {*pages, Path("demo/results.html"), Path("api/quantizers.html")}:
         assert (site / page).is_file(), page

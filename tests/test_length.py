@@ -195,4 +195,5 @@ def test_the_default_run_on_a_few_pictures_is_some_thousand_steps_at_most():
         experiment = RECIPES[name]()
         plan = with_passes(experiment.training, 240)
         examples = experiment.speech.segments_per_epoch if name == "speech" else 240 * plan.passes_per_epoch
-        assert 1_000 <= plan.epochs * (examples // plan.batch_size) <= 2_000, name
+        most = 8_000 if name == "vectors" else 2_000  # a step with vectors takes milliseconds
+        assert 1_000 <= plan.epochs * (examples // plan.batch_size) <= most, name

@@ -66,7 +66,7 @@ def codes_file(path, mark, tensors, metadata):
         ({}, {"codebook_size": "17"}, "2 x 4 codes out of 17 for 3 x 8 x 16"),
         ({}, {"codebook_size": "NaN"}, "must be a number above 0"),
         ({}, {"picture_shape": "[" * 100_000}, "its picture_shape is '[[["),
-        ({}, {"picture_shape": "{}"}, "its picture_shape must be 3 integers above 0, got {}"),
+        ({}, {"picture_shape": "{}"}, "its picture_shape must be 3 or 1 integers above 0, got {}"),
         ({}, {"picture_shape": "[3, 1000000, 1000000]"}, "for 3 x 1,000,000 x 1,000,000"),
         ({"codes": torch.tensor(3, dtype=torch.uint8)}, {}, "codes of the shape ()"),
         ({"codes": MAPS[0]}, {}, "codes of the shape (2, 4)"),
