@@ -6,19 +6,19 @@ import torch
 from torch import Tensor
 
 from sqvae.likelihoods import LIKELIHOODS, Likelihood, half_circle_directions
-from sqvae.quantizers import QUANTIZERS, GaussianQuantizer, Quantizer, class_of
+from sqvae.quantizers import LATENTS, GaussianQuantizer, Quantizer, class_of
 from sqvae.quantizers.contract import CodebookQuantizer
 from sqvae.quantizers.stochastic import StochasticQuantizer
 
 CODES, DIM = 16, 8
-DISCRETE = [name for name in QUANTIZERS if issubclass(class_of(name), CodebookQuantizer)]
+DISCRETE = [name for name in LATENTS if issubclass(class_of(name), CodebookQuantizer)]
 STOCHASTIC = [name for name in DISCRETE if issubclass(class_of(name), StochasticQuantizer)]
 GAUSSIAN = [name for name in STOCHASTIC if issubclass(class_of(name), GaussianQuantizer)]
 
 
 def build(name: str, *, codes: int = CODES, dim: int = DIM, dtype: torch.dtype = torch.float32, **kwargs) -> Quantizer:
     sizes = {"codebook_size": codes, "dim": dim} if name in DISCRETE else {"dim": dim}
-    return QUANTIZERS[name](**sizes, **kwargs).to(dtype)
+    return LATENTS[name](**sizes, **kwargs).to(dtype)
 
 
 def takes(name: str, option: str) -> bool:

@@ -5,7 +5,7 @@ import torch
 
 from families import CODES, DIM, DISCRETE, build, encoder_output
 from sqvae import (
-    QUANTIZERS,
+    LATENTS,
     CategoricalLikelihood,
     EMAVectorQuantizer,
     GaussianLikelihood,
@@ -15,7 +15,7 @@ from sqvae import (
     VonMisesFisherQuantizer,
 )
 
-every = pytest.mark.parametrize("name", QUANTIZERS)
+every = pytest.mark.parametrize("name", LATENTS)
 
 
 @every

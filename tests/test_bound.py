@@ -15,12 +15,12 @@ import torch
 from torch import nn
 
 from sqvae import (
-    SQVAE,
     VAE,
     CategoricalLikelihood,
     EMAVectorQuantizer,
     GaussianLikelihood,
     GaussianQuantizer,
+    LatentModel,
     VectorQuantizer,
     VonMisesFisherLikelihood,
     VonMisesFisherQuantizer,
@@ -88,7 +88,7 @@ def make(kind: str, codes: int, *, dequantize: bool = True, spread: float = 1.0,
         likelihood, outputs, x = CategoricalLikelihood(5), (5, 4), torch.tensor([0, 2, 4, 1])
     else:
         likelihood, outputs, x = GaussianLikelihood("fixed", initial_variance=0.5), (4,), torch.randn(4)
-    model = SQVAE(Constant(*[answer.double() for answer in answers]), quantizer, Linear(*outputs), likelihood)
+    model = LatentModel(Constant(*[answer.double() for answer in answers]), quantizer, Linear(*outputs), likelihood)
     return model.double().eval(), x.double() if x.is_floating_point() else x
 
 
@@ -144,7 +144,8 @@ def test_without_dequantization_the_bound_is_exact_only_up_to_the_regularizer():
 
 @pytest.mark.parametrize("quantizer", [VectorQuantizer(3, DIM), EMAVectorQuantizer(3, DIM)])
 def test_the_deterministic_posterior_is_a_bound_too(quantizer):
-    model = SQVAE(Constant(torch.randn(POSITIONS, DIM).double()), quantizer, Linear(4), GaussianLikelihood("fixed"))
+    encoder = Constant(torch.randn(POSITIONS, DIM).double())
+    model = LatentModel(encoder, quantizer, Linear(4), GaussianLikelihood("fixed"))
     model, x = model.double().eval(), torch.randn(4).double()
     assert model.bound(x.unsqueeze(0)).nats.item() < exact_log_likelihood(model, x)
 

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from families import DIM, DISCRETE, STOCHASTIC, build, encoder_output
-from sqvae import SQVAE, GaussianLikelihood
-from sqvae.quantizers import QUANTIZERS
+from sqvae import GaussianLikelihood, LatentModel
+from sqvae.quantizers import LATENTS
 from test_models import LIKELIHOODS, make
 
 
@@ -30,7 +30,7 @@ def loss_and_gradients(step, quantizer, inputs):
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [*[(name, {}) for name in QUANTIZERS], *[(name, {"dequantize": True, "hard": True}) for name in STOCHASTIC]],
+    [*[(name, {}) for name in LATENTS], *[(name, {"dequantize": True, "hard": True}) for name in STOCHASTIC]],
 )
 def test_a_training_step_is_one_graph_with_the_same_loss_and_gradients(name, options):
     """Traced and differentiated by the compiler, run by the eager backend: quick, and any graph break is an error."""
@@ -83,7 +83,7 @@ def test_a_changing_temperature_does_not_recompile_for_ever():
 @pytest.mark.slow
 def test_a_real_compiled_training_step_gives_the_same_loss():
     quantizer = build("gaussian-1", channel_first=True)
-    model = SQVAE(nn.Conv2d(1, DIM, 4, 4), quantizer, nn.ConvTranspose2d(DIM, 1, 4, 4), GaussianLikelihood())
+    model = LatentModel(nn.Conv2d(1, DIM, 4, 4), quantizer, nn.ConvTranspose2d(DIM, 1, 4, 4), GaussianLikelihood())
     x = torch.rand(6, 1, 8, 8)
 
     def step(x, temperature):

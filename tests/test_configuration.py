@@ -20,7 +20,7 @@ from sqvae.config import (
 from sqvae.config.profiles import PROFILES
 from sqvae.modalities.images.assembly import build_model
 from sqvae.modalities.images.data import new_model
-from sqvae.quantizers import QUANTIZERS
+from sqvae.quantizers import LATENTS
 from sqvae.recipes import RECIPES
 from sqvae.tokenizers.assembly import build_quantizer
 from sqvae.training import Plan
@@ -163,7 +163,7 @@ def test_a_file_with_a_strange_key_or_value_is_refused():
         from_json(Experiment, {**content, "data": {"strict": 1}})
 
 
-@pytest.mark.parametrize("name", QUANTIZERS)
+@pytest.mark.parametrize("name", LATENTS)
 def test_every_quantizer_is_built_by_name(name):
     quantizer = build_quantizer(QuantizerSettings(name=name, codebook_size=8, dim=4))
     assert quantizer.dim == 4
@@ -183,7 +183,7 @@ def test_a_setting_that_a_quantizer_does_not_have_is_refused():
 
 def test_a_recipe_serves_for_every_quantizer():
     """What only the recipe's own quantizer has is left behind; what is set beside the name must be known."""
-    for name in QUANTIZERS:
+    for name in LATENTS:
         settings = override(RECIPES["mnist"](), [f"quantizer.name={name}"]).quantizer
         assert (settings.name, settings.codebook_size, settings.dim) == (name, 128, 64)
         kept = takes(name, "initial_variance") and name != "gaussian-fixed"
@@ -270,7 +270,7 @@ def test_the_profile_of_the_paper_has_its_schedule(recipe):
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-@pytest.mark.parametrize("name", QUANTIZERS)
+@pytest.mark.parametrize("name", LATENTS)
 def test_every_recipe_and_quantizer_has_the_schedule_for_any_number_of_steps(recipe, name):
     if name in ("gaussian-2", "gaussian-latent") and RECIPES[recipe]().kind == "speech":
         return  # not for speech
@@ -307,7 +307,7 @@ def test_the_authors_own_networks(recipe, settings, blocks):
     assert with_profile(experiment, "official") == experiment
 
 
-@pytest.mark.parametrize("name", QUANTIZERS)
+@pytest.mark.parametrize("name", LATENTS)
 def test_the_authors_own_variances(name):
     experiment = official("cifar10", f"quantizer.name={name}")
     expected = {"gaussian-1": (1.0, None)}.get(name, (None, "sum" if name in WITH_HEAD else None))
@@ -326,7 +326,7 @@ def test_a_profile_leaves_what_is_set_and_a_new_name_leaves_another_type_s_form_
     assert given.renamed("gaussian-2").variance_offset is None
     summed = official("cifar10", "quantizer.name=gaussian-2").quantizer
     assert summed.renamed("gaussian-4").heads == "sum"
-    for name in QUANTIZERS:
+    for name in LATENTS:
         build_quantizer(summed.renamed(name))
         build_quantizer(given.renamed(name))
 

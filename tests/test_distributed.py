@@ -10,7 +10,7 @@ from torch import Tensor, distributed, multiprocessing, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from families import DIM, build
-from sqvae import SQVAE, EMAVectorQuantizer, GaussianLikelihood
+from sqvae import EMAVectorQuantizer, GaussianLikelihood, LatentModel
 from sqvae.distributions.processes import (
     mean_over_processes,
     own_rows,
@@ -22,7 +22,7 @@ from sqvae.distributions.processes import (
 from sqvae.likelihoods import CategoricalLikelihood, VonMisesFisherLikelihood, half_circle_directions
 from sqvae.networks import conv_decoder, conv_encoder
 from sqvae.networks.normalisation import BatchNorm2d
-from sqvae.quantizers import QUANTIZERS, Stage
+from sqvae.quantizers import LATENTS, Stage
 
 pytestmark = pytest.mark.skipif(not distributed.is_available(), reason="torch was built without distributed training")
 
@@ -31,7 +31,7 @@ CLASSES = 6
 STEPS = {torch.float32: 20, torch.float64: 6}
 
 MODELS = {
-    **{name: (name, {}, "gaussian") for name in QUANTIZERS},
+    **{name: (name, {}, "gaussian") for name in LATENTS},
     "vq-ema-reset": ("vq-ema-reset", {"reset_every": 4, "reset_below": 0.5}, "gaussian"),
     "gaussian-1 by the schedule": ("gaussian-1", {}, "gaussian"),
     "gaussian-1 dequantized": ("gaussian-1", {"dequantize": True}, "gaussian"),
@@ -60,7 +60,7 @@ class TwoHeads(nn.Module):
         return z, log_variance
 
 
-def model_and_data(quantizer_name: str, options: dict[str, float], likelihood_name: str) -> tuple[SQVAE, Tensor]:
+def model_and_data(quantizer_name: str, options: dict[str, float], likelihood_name: str) -> tuple[LatentModel, Tensor]:
     """A small model, the same in every process, and (steps, BATCH, ...) for it."""
     torch.manual_seed(0)
     likelihood, channels = {
@@ -81,7 +81,7 @@ def model_and_data(quantizer_name: str, options: dict[str, float], likelihood_na
         data = torch.rand(max(STEPS.values()), BATCH, 1, 8, 8) * torch.linspace(0.2, 1, BATCH).view(-1, 1, 1, 1)
     else:
         data = torch.randint(0, CLASSES, (max(STEPS.values()), BATCH, 8, 8))
-    return SQVAE(encoder, quantizer, decoder, likelihood), data
+    return LatentModel(encoder, quantizer, decoder, likelihood), data
 
 
 def slice_of(batch: Tensor) -> Tensor:

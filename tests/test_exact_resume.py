@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from runs import tiny, weights_of, with_quantizer, write_pictures
-from sqvae.quantizers import QUANTIZERS
+from sqvae.quantizers import LATENTS
 from sqvae.runs import resume, train
 from sqvae.training import Position, RunFolder, TrainingStoppedError, Watcher, read_records
 
@@ -147,7 +147,7 @@ def test_killed_at_every_touch_of_the_disk(processes, source, uninterrupted, tmp
     check_same(out, uninterrupted)
 
 
-@pytest.mark.parametrize("name", QUANTIZERS)
+@pytest.mark.parametrize("name", LATENTS)
 def test_every_quantizer_resumes_exactly(name, source, tmp_path):
     """Stopped by a signal in the middle of an epoch, and gone on with."""
     experiment = with_quantizer(tiny(source, epochs=2), name)

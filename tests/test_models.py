@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 from families import CODES, DIM, DISCRETE, build
-from sqvae import SQVAE, VAE, CategoricalLikelihood, GaussianLikelihood, VonMisesFisherLikelihood
+from sqvae import VAE, CategoricalLikelihood, GaussianLikelihood, LatentModel, VonMisesFisherLikelihood
 from sqvae.likelihoods import half_circle_directions
 from sqvae.networks import conv_decoder, conv_encoder
-from sqvae.quantizers import QUANTIZERS
+from sqvae.quantizers import LATENTS
 
 LIKELIHOODS = {
     "gaussian": (GaussianLikelihood, 1, 1),
@@ -35,16 +35,16 @@ class TwoHeads(nn.Module):
         return self.convolution(x).chunk(2, 1)
 
 
-def make(quantizer: str, likelihood: str = "gaussian") -> tuple[SQVAE, torch.Tensor]:
+def make(quantizer: str, likelihood: str = "gaussian") -> tuple[LatentModel, torch.Tensor]:
     build_likelihood, seen, given = LIKELIHOODS[likelihood]
     part = build(quantizer, channel_first=True)
     encoder = TwoHeads(seen) if part.needs_log_variance else nn.Conv2d(seen, DIM, 4, stride=4)
     decoder = nn.ConvTranspose2d(DIM, given, 4, stride=4)
     x = torch.rand(6, 1, 8, 8) if likelihood == "gaussian" else torch.randint(0, 5, (6, 8, 8))
-    return SQVAE(encoder, part, decoder, build_likelihood()), x
+    return LatentModel(encoder, part, decoder, build_likelihood()), x
 
 
-@pytest.mark.parametrize("quantizer", QUANTIZERS)
+@pytest.mark.parametrize("quantizer", LATENTS)
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 def test_every_combination_trains(quantizer, likelihood):
     model, x = make(quantizer, likelihood)
@@ -60,7 +60,7 @@ def test_every_combination_trains(quantizer, likelihood):
     assert losses[-1] < losses[0]
 
 
-@pytest.mark.parametrize("quantizer", QUANTIZERS)
+@pytest.mark.parametrize("quantizer", LATENTS)
 def test_codes_and_reconstructions(quantizer):
     model, x = make(quantizer)
     model.eval()
@@ -143,13 +143,13 @@ def test_parts_that_do_not_fit():
     with pytest.raises(ValueError, match="samples must be at least 1, got 0"):
         model.bound(x, samples=0)
     with pytest.raises(ValueError, match=r"returns \(z, log_variance\), got Tensor"):
-        SQVAE(encoder, build("gaussian-4", channel_first=True), decoder, likelihood)(x)
+        LatentModel(encoder, build("gaussian-4", channel_first=True), decoder, likelihood)(x)
     with pytest.raises(ValueError, match="takes no log_variance, so the encoder must return z alone, got tuple"):
-        SQVAE(TwoHeads(1), quantizer, decoder, likelihood)(x)
+        LatentModel(TwoHeads(1), quantizer, decoder, likelihood)(x)
     with pytest.raises(TypeError, match=r"second part must be a quantizer.*got ConvTranspose2d"):
-        SQVAE(encoder, decoder, quantizer, likelihood)
+        LatentModel(encoder, decoder, quantizer, likelihood)
     with pytest.raises(TypeError, match=r"must be a likelihood.*got the class GaussianLikelihood itself"):
-        SQVAE(encoder, quantizer, decoder, GaussianLikelihood)
+        LatentModel(encoder, quantizer, decoder, GaussianLikelihood)
     with pytest.raises(ValueError, match=r"real-valued data, got torch.uint8"):
         model((255 * x).byte())
 
@@ -163,7 +163,7 @@ def test_results_print_their_numbers_and_not_their_tensors():
 
 def test_parts_can_be_any_network_and_rank():
     """A sequence model, channels last: (batch, time, dim)."""
-    model = SQVAE(nn.Linear(3, DIM), build("gaussian-1"), nn.Linear(DIM, 3), GaussianLikelihood("learned"))
+    model = LatentModel(nn.Linear(3, DIM), build("gaussian-1"), nn.Linear(DIM, 3), GaussianLikelihood("learned"))
     objective = model(torch.randn(4, 11, 3), 0.5)
     objective.loss.backward()
     assert objective.quantized.counts.sum() == 44
@@ -200,9 +200,9 @@ def test_averaged_latent_terms_are_the_objective_that_vq_vae_is_usually_trained_
     torch.manual_seed(0)
     x = torch.rand(3, 1, 8, 8)
     variance = float(x.var(correction=0))
-    quantizer = QUANTIZERS[name](codebook_size=6, dim=4, channel_first=True)
+    quantizer = LATENTS[name](codebook_size=6, dim=4, channel_first=True)
     likelihood = GaussianLikelihood("fixed", initial_variance=variance)
-    model = SQVAE(conv_encoder(1, 4), quantizer, conv_decoder(1, 4), likelihood, latent_terms="mean")
+    model = LatentModel(conv_encoder(1, 4), quantizer, conv_decoder(1, 4), likelihood, latent_terms="mean")
     objective = model(x)
     z = model.encoder(x)
     distance = (z - objective.quantized.z_q).square().mean()

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from families import CODES, DIM, DISCRETE, STOCHASTIC, build, encoder_output
-from sqvae.quantizers import QUANTIZERS
+from sqvae.quantizers import LATENTS
 
-every = pytest.mark.parametrize("name", QUANTIZERS)
+every = pytest.mark.parametrize("name", LATENTS)
 
 
 @every
@@ -33,7 +33,7 @@ def test_the_result_unpacks_and_has_the_shapes_of_the_input(name, places):
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [*[(name, {}) for name in QUANTIZERS], *[(name, {"dequantize": True}) for name in STOCHASTIC]]
+    ("name", "options"), [*[(name, {}) for name in LATENTS], *[(name, {"dequantize": True}) for name in STOCHASTIC]]
 )
 def test_eval_is_deterministic_and_a_round_trip_through_codes(name, options):
     quantizer = build(name, **options).eval()
@@ -229,7 +229,7 @@ def test_sizes_and_temperatures_may_be_numpy_s():
     places=st.lists(st.integers(1, 4), max_size=3),
     codes=st.integers(1, 40),
     dim=st.integers(2, 9),
-    name=st.sampled_from(sorted(QUANTIZERS)),
+    name=st.sampled_from(sorted(LATENTS)),
 )
 @settings(deadline=None, max_examples=60)
 def test_any_size_works(batch, places, codes, dim, name):
@@ -245,7 +245,7 @@ def test_any_size_works(batch, places, codes, dim, name):
 @pytest.mark.parametrize("name", ["gaussian-1", "gaussian-4", "vmf", "vq", "vq-ema"])
 def test_the_codebook_starts_at_the_scale_that_is_asked_for(name):
     for scale in (0.1, 3.0):
-        quantizer = QUANTIZERS[name](codebook_size=200, dim=20, codebook_scale=scale)
+        quantizer = LATENTS[name](codebook_size=200, dim=20, codebook_scale=scale)
         assert float(quantizer.codebook.detach().std()) == pytest.approx(scale, rel=0.05)
     with pytest.raises(ValueError, match="codebook_scale"):
-        QUANTIZERS[name](codebook_size=2, dim=2, codebook_scale=0.0)
+        LATENTS[name](codebook_size=2, dim=2, codebook_scale=0.0)

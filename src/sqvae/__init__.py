@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sqvae.modalities.images.tokenizer import ImageTokenizer
     from sqvae.modalities.speech.tokenizer import SpeechTokenizer
     from sqvae.modalities.vectors.tokenizer import VectorTokenizer
-    from sqvae.models import SQVAE, VAE, Bound, Objective
+    from sqvae.models import SQVAE, VAE, Bound, LatentModel, Objective
     from sqvae.quantizers import (
         QUANTIZERS,
         EMAVectorQuantizer,
@@ -70,7 +70,7 @@ _HOMES = {
         "one_hot_directions",
     ),
     "sqvae.training": ("Annealing",),
-    "sqvae.models": ("SQVAE", "VAE", "Bound", "Objective"),
+    "sqvae.models": ("SQVAE", "VAE", "Bound", "LatentModel", "Objective"),
     "sqvae.data": ("ImageProcessor",),
     "sqvae.data.speech": ("SpeechProcessor",),
     "sqvae.config": ("Experiment",),
@@ -98,6 +98,7 @@ __all__ = [
     "GaussianQuantizer",
     "ImageProcessor",
     "ImageTokenizer",
+    "LatentModel",
     "Likelihood",
     "Objective",
     "Quantized",

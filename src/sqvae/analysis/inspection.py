@@ -87,7 +87,7 @@ def _drawn(folder: RunFolder, kind: Inspection, tokenizer: Tokenizer | None, plo
         return
     records = read_records(folder.log)
     quantizer = read_experiment(folder)[0].quantizer
-    continuous = quantizer.name == "gaussian-latent"
+    continuous = not quantizer.is_discrete
     if continuous:
         yield "a continuous latent has no codes, so there are no plots of them"
     elif tokenizer is None:

@@ -15,7 +15,7 @@ from sqvae.likelihoods.categorical import DecoderConcentration
 from sqvae.likelihoods.gaussian import DecoderVariance
 from sqvae.modality import MODALITIES, modality_of
 from sqvae.models import LatentTerms
-from sqvae.quantizers import QUANTIZERS, class_of
+from sqvae.quantizers import LATENTS, QUANTIZERS, class_of, has_codes
 from sqvae.quantizers.gaussian import PER_INPUT, Heads
 from sqvae.training import SCHEDULES, Plan
 
@@ -147,7 +147,7 @@ class QuantizerSettings:
     """The name of the quantizer and its arguments. None leaves an argument at the quantizer's own default."""
 
     name: str = "gaussian-1"
-    """The name of the quantizer, in `sqvae.quantizers.QUANTIZERS`."""
+    """The name of the quantizer, in `sqvae.quantizers.QUANTIZERS`, or `gaussian-latent` for a VAE without codes."""
     codebook_size: int = 512
     """The number of codes in the codebook."""
     dim: int = 64
@@ -178,7 +178,7 @@ class QuantizerSettings:
     `sqvae.quantizers.GaussianQuantizer`. None takes `product`."""
 
     def __post_init__(self) -> None:
-        check_name(self.name, QUANTIZERS, "quantizer.name")
+        check_name(self.name, LATENTS, "quantizer.name")
         for name in ("codebook_size", "dim"):
             if getattr(self, name) < 1:
                 raise ConfigurationError(f"quantizer.{name} must be at least 1, got {getattr(self, name)}")
@@ -186,7 +186,7 @@ class QuantizerSettings:
     @property
     def is_discrete(self) -> bool:
         """Whether the quantizer has a codebook."""
-        return "codebook_size" in self._known()
+        return has_codes(self.name)
 
     @property
     def draws_codes(self) -> bool:
@@ -208,7 +208,7 @@ class QuantizerSettings:
 
     def renamed(self, name: str) -> "QuantizerSettings":
         """The settings for another quantizer: shared ones are kept, all others are that quantizer's defaults."""
-        check_name(name, QUANTIZERS, "quantizer.name")
+        check_name(name, LATENTS, "quantizer.name")
         other = QuantizerSettings(name, self.codebook_size, self.dim)
         shared = {key: value for key, value in self.options.items() if key in other._known()}
         if "gaussian-fixed" in (name, self.name):

@@ -1,6 +1,7 @@
 """Models of an encoder, a quantizer, a decoder and a likelihood, and their evidence lower bound."""
 
 import math
+import warnings
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -77,10 +78,14 @@ class LatentModel(nn.Module):
 
     .. math:: \log p_\theta(x) \ge \mathbb E[\log p_\theta(x \mid Z_q)] - \mathcal D,
 
-    where :math:`\mathcal D`, the quantizer's divergence, is the cost of the latent in the bound. Use :class:`SQVAE` or
-    :class:`VAE`.
+    where :math:`\mathcal D`, the quantizer's divergence, is the cost of the latent in the bound. Which model it is
+    depends on the quantizer: an SQ-VAE, a VQ-VAE, or a VAE with a continuous latent.
 
     Arguments:
+        encoder: maps data (channels first) to encodings; returns (z, log_variance) for quantizers that need the latter.
+        quantizer: one of :data:`sqvae.quantizers.LATENTS`, with ``channel_first=True`` after convolutions.
+        decoder: maps quantized encodings to the likelihood's parameters.
+        likelihood: one of :data:`sqvae.likelihoods.LIKELIHOODS`.
         latent_terms: how the quantizer's terms enter the loss: as a ``"sum"`` over the values of a latent map, as in
             the bound, or as their ``"mean"`` beside a mean over the values of the data, as in the first implementations
             of VQ-VAE. The mean equals the sum with a weight of :math:`D / (2 d_z d_b)`: with a Gaussian likelihood
@@ -102,7 +107,7 @@ class LatentModel(nn.Module):
         super().__init__()
         check_choice(latent_terms, get_args(LatentTerms), "latent_terms")
         if not isinstance(quantizer, Quantizer):
-            raise TypeError(f"the second part must be a quantizer, as in QUANTIZERS; got {_describe(quantizer)}")
+            raise TypeError(f"the second part must be a quantizer, as in LATENTS; got {_describe(quantizer)}")
         if not isinstance(likelihood, Likelihood):
             raise TypeError(f"the last part must be a likelihood, as in LIKELIHOODS; got {_describe(likelihood)}")
         self.encoder = encoder
@@ -181,17 +186,35 @@ def _describe(value: object) -> str:
 
 
 class SQVAE(LatentModel):
-    r"""A stochastically quantized VAE, or any other discrete autoencoder, depending on the quantizer.
+    r"""A stochastically quantized VAE: a :class:`LatentModel` whose quantizer draws codes.
 
     .. math:: \mathcal L = -\log p_\theta(x \mid Z_q) + \mathcal R_\varphi(Z, Z_q) - H(\hat P_\varphi(Z_q \mid Z))
 
     Arguments:
         encoder: maps data (channels first) to encodings; returns (z, log_variance) for quantizers that need the latter.
-        quantizer: one of :data:`sqvae.quantizers.QUANTIZERS`, with ``channel_first=True`` after convolutions.
+        quantizer: a Gaussian or von Mises-Fisher quantizer, with ``channel_first=True`` after convolutions.
         decoder: maps quantized encodings to the likelihood's parameters.
         likelihood: one of :data:`sqvae.likelihoods.LIKELIHOODS`.
         latent_terms: see :class:`LatentModel`.
     """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        quantizer: Quantizer,
+        decoder: nn.Module,
+        likelihood: Likelihood,
+        *,
+        latent_terms: LatentTerms = "sum",
+    ) -> None:
+        super().__init__(encoder, quantizer, decoder, likelihood, latent_terms=latent_terms)
+        if not quantizer.relaxes:
+            warnings.warn(
+                f"an SQVAE with {type(quantizer).__name__}, which draws no codes, is deprecated: write "
+                "LatentModel(encoder, quantizer, decoder, likelihood)",
+                DeprecationWarning,
+                stacklevel=2,
+            )
 
 
 class VAE(LatentModel):

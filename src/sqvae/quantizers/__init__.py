@@ -22,16 +22,23 @@ QUANTIZERS: Mapping[str, Callable[..., Quantizer]] = {
     "vq": VectorQuantizer,
     "vq-ema": EMAVectorQuantizer,
     "vq-ema-reset": partial(EMAVectorQuantizer, reset_every=20),
-    "gaussian-latent": GaussianLatent,
 }
-"""Every quantizer by name. All but the last, which has no codebook, take ``codebook_size`` and ``dim``. What else is
-to be known of one is asked of its class: see :func:`class_of`."""
+"""Every quantizer by name. All take ``codebook_size`` and ``dim``. What else is to be known of one is asked of its
+class: see :func:`class_of`."""
+
+LATENTS: Mapping[str, Callable[..., Quantizer]] = {**QUANTIZERS, "gaussian-latent": GaussianLatent}
+"""Everything that can stand between an encoder and a decoder: the quantizers, and the continuous latent of a VAE."""
 
 
 def class_of(name: str) -> type[Quantizer]:
-    """The class of a quantizer by name, which says what it takes and what it does."""
-    make = QUANTIZERS[name]
+    """The class of a quantizer or continuous latent by name, which says what it takes and what it does."""
+    make = LATENTS[name]
     return cast("type[Quantizer]", make.func if isinstance(make, partial) else make)
+
+
+def has_codes(name: str) -> bool:
+    """Whether a latent by this name is discrete."""
+    return name in QUANTIZERS
 
 
 def description_of(name: str) -> str:
@@ -40,6 +47,7 @@ def description_of(name: str) -> str:
 
 
 __all__ = [
+    "LATENTS",
     "QUANTIZERS",
     "EMAVectorQuantizer",
     "GaussianLatent",
@@ -52,4 +60,5 @@ __all__ = [
     "class_of",
     "description_of",
     "faults_of",
+    "has_codes",
 ]

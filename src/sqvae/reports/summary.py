@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqvae.metrics.measures import MEASURES
-from sqvae.quantizers import QUANTIZERS, description_of
+from sqvae.quantizers import LATENTS, description_of, has_codes
 from sqvae.reports.results import error_of
 from sqvae.training import RunFolder, read_records
 
-KINDS = {name: description_of(name) for name in QUANTIZERS} | {
+KINDS = {name: description_of(name) for name in LATENTS} | {
     "gaussian-1": "a Gaussian SQ-VAE (I), with one trained variance",
     "gaussian-2": "a Gaussian SQ-VAE (II), with a variance for each example",
     "gaussian-3": "a Gaussian SQ-VAE (III), with a variance for each position",
@@ -58,7 +58,7 @@ def summarize(
         plots: lines about the plots, which come after those of the files.
     """
     records = read_records(folder.log)
-    size = experiment["quantizer"]["codebook_size"] if experiment["quantizer"]["name"] != "gaussian-latent" else 0
+    size = experiment["quantizer"]["codebook_size"] if has_codes(experiment["quantizer"]["name"]) else 0
     return [
         Section("What it is", _what(experiment, taken_as, about, parameters, fingerprint)),
         Section("How it trained", _how(folder, experiment, records, steps)),
@@ -110,7 +110,7 @@ def about_pictures(
     if experiment["data"].get("kind") == "labels":
         classes = experiment["data"]["classes"]
         colour, pixels = f"label map of {classes:,} classes,", round(math.log2(classes) * height * width)
-    if quantizer["name"] == "gaussian-latent":
+    if not has_codes(quantizer["name"]):
         positions = f" at each of {'x'.join(map(str, code_shape))} positions" if code_shape else ""
         return (f"a {colour} of {height}x{width} becomes {quantizer['dim']} numbers{positions}",)
     size = quantizer["codebook_size"]
@@ -138,13 +138,13 @@ def about_speech(
     size = quantizer["codebook_size"]
     frames = f"a second of speech, {rate:,} samples, is {frames_per_second:g} frames of {mels} mels"
     known = ", ".join(speakers[:8]) + (f" and {len(speakers) - 8} more" if len(speakers) > 8 else "")
-    if quantizer["name"] == "gaussian-latent":
+    if not has_codes(quantizer["name"]):
         becomes = f", and becomes {codes_per_second:g} times {quantizer['dim']} numbers"
     else:
         bits = codes_per_second * math.log2(size) if size > 1 else 0
         becomes = f", and becomes {codes_per_second:g} codes: {bits:,.0f} bits at most"
     return (
-        *([] if quantizer["name"] == "gaussian-latent" else [f"{size:,} codes of {quantizer['dim']} dimensions"]),
+        *([f"{size:,} codes of {quantizer['dim']} dimensions"] if has_codes(quantizer["name"]) else []),
         frames + becomes,
         f"{len(speakers)} speakers: {known}",
     )

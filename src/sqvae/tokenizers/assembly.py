@@ -12,7 +12,7 @@ from sqvae.likelihoods import (
     half_circle_directions,
     one_hot_directions,
 )
-from sqvae.quantizers import QUANTIZERS, Quantizer
+from sqvae.quantizers import LATENTS, Quantizer
 
 
 def build_likelihood(experiment: Experiment) -> Likelihood:
@@ -59,4 +59,4 @@ def quantizer_settings(experiment: Experiment) -> QuantizerSettings:
 
 def build_quantizer(settings: QuantizerSettings) -> Quantizer:
     """A quantizer by name."""
-    return QUANTIZERS[settings.name](**settings.options, channel_first=True)
+    return LATENTS[settings.name](**settings.options, channel_first=True)

@@ -4,7 +4,7 @@ from torch import nn
 
 from sqvae.config import ConfigurationError, Experiment
 from sqvae.likelihoods import Likelihood
-from sqvae.models import SQVAE, LatentModel
+from sqvae.models import LatentModel
 from sqvae.networks import conv_decoder, conv_encoder, from_vector, to_vector
 from sqvae.tokenizers import build_likelihood, build_quantizer, quantizer_settings
 
@@ -17,7 +17,7 @@ def build_model(experiment: Experiment, shape: tuple[int, int, int]) -> LatentMo
     quantizer = build_quantizer(quantizer_settings(experiment))
     likelihood = build_likelihood(experiment)
     encoder, decoder = _networks(experiment, shape, likelihood, log_variance=quantizer.needs_log_variance)
-    return SQVAE(encoder, quantizer, decoder, likelihood, latent_terms=experiment.likelihood.latent_terms)
+    return LatentModel(encoder, quantizer, decoder, likelihood, latent_terms=experiment.likelihood.latent_terms)
 
 
 def _networks(

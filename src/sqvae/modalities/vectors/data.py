@@ -17,7 +17,7 @@ from sqvae.modalities.vectors.files import VectorRows, read_vectors
 from sqvae.modalities.vectors.medium import VectorMedium
 from sqvae.modalities.vectors.networks import VectorDecoder, VectorEncoder
 from sqvae.modalities.vectors.settings import VectorNetworkSettings
-from sqvae.models import SQVAE, LatentModel
+from sqvae.models import LatentModel
 from sqvae.runs.observation import Evaluation
 from sqvae.runs.prepared import Announce, Prepared, settled_source, with_passes
 from sqvae.tokenizers import build_likelihood, build_quantizer, quantizer_settings
@@ -139,7 +139,7 @@ def build_model(experiment: Experiment) -> LatentModel:
     if network.values is None:
         raise ConfigurationError("the number of values is not known before the data is loaded; set network.values")
     dim, sizes = experiment.quantizer.dim, {"codes": network.codes, "hidden": network.hidden, "blocks": network.blocks}
-    return SQVAE(
+    return LatentModel(
         VectorEncoder(network.values, dim, log_variance=quantizer.needs_log_variance, **sizes),
         quantizer,
         VectorDecoder(network.values, dim, **sizes),
