@@ -19,6 +19,7 @@ from sqvae.data import Progress, Skipped, count, stream
 from sqvae.files import check_free
 from sqvae.inference.folders import PictureFolder, Saved
 from sqvae.inference.images import load_image_model
+from sqvae.modality import modality_of
 from sqvae.runs import has_prior, load_generator
 from sqvae.tokenizers import kind_of
 
@@ -75,8 +76,9 @@ def compressor_of(
         learned: whether codes are expected by the prior, rather than by the codes that came before.
         batch: pictures whose codes the prior predicts at a time.
     """
-    if kind_of(run) == "speech":
-        raise ValueError(f"{run} is a model of speech, and pictures are what is compressed; see `sqvae encode`")
+    modality = modality_of(kind_of(run))
+    if not modality.is_image:
+        raise ValueError(f"{run} is a model of {modality.plural}, and only images are compressed; see `sqvae encode`")
     if not learned:
         tokenizer = load_image_model(run)
         return Compressor(tokenizer, Adaptive(tokenizer.codebook_size), None)

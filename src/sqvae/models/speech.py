@@ -9,8 +9,9 @@ from torch.nn.functional import pad
 
 from sqvae.likelihoods import Fit, Likelihood
 from sqvae.models.autoencoder import Objective, encodings_of
+from sqvae.networks.lengths import within
 from sqvae.networks.modes import evaluating
-from sqvae.networks.speech import CONTEXT, STRIDE, SpeechDecoder, SpeechEncoder, within
+from sqvae.networks.speech import CONTEXT, STRIDE, SpeechDecoder, SpeechEncoder
 from sqvae.quantizers import Quantizer, Stage
 
 

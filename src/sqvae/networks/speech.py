@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from sqvae.distributions.processes import own_rows
+from sqvae.networks.lengths import within
 from sqvae.networks.normalisation import BatchNorm2d
 
 CONTEXT = 1
@@ -78,11 +79,6 @@ class SpeechEncoder(nn.Module):
             return z
         mean, log_variance = z.chunk(2, 1)
         return mean, log_variance
-
-
-def within(lengths: Tensor, longest: int) -> Tensor:  # (batch,) -> (batch, longest)
-    """A mask of the positions before the end of each sequence."""
-    return torch.arange(longest, device=lengths.device) < lengths.unsqueeze(-1)
 
 
 class Jitter(nn.Module):

@@ -8,7 +8,7 @@ from torch.nn.functional import cross_entropy
 
 from sqvae.distributions.checks import check_range
 from sqvae.distributions.processes import mean_over_processes
-from sqvae.networks.speech import within
+from sqvae.networks.lengths import within
 from sqvae.priors.contract import Condition, Prior
 
 

@@ -9,7 +9,7 @@ from sqvae.reports.rates import save_rates
 from sqvae.reports.report import Claim, Picture, Report, html_page, markdown_page
 from sqvae.reports.results import error_of, results_page, rows_of
 from sqvae.reports.spectra import save_spectra
-from sqvae.reports.summary import Section, about_pictures, about_speech, summarize
+from sqvae.reports.summary import Section, summarize
 from sqvae.reports.tables import Table, mean_and_deviation
 
 __all__ = [
@@ -20,8 +20,6 @@ __all__ = [
     "Report",
     "Section",
     "Table",
-    "about_pictures",
-    "about_speech",
     "error_of",
     "html_page",
     "markdown_page",

@@ -50,7 +50,7 @@ def summarize(
         folder: the run's folder.
         experiment: the settings, as in `config.json`.
         taken_as: the kind that the data was taken as, and why.
-        about: the size of an example and its codes: see :func:`about_pictures` and :func:`about_speech`.
+        about: the size of an example and its codes.
         parameters: the number of trained parameters.
         fingerprint: the fingerprint of the weights; None before the first checkpoint.
         steps: the number of steps so far.
@@ -91,62 +91,6 @@ def _what(
         f"{KINDS.get(name, name)} ({name}), recipe {experiment['recipe']}",
         *about,
         f"{parameters:,} trained parameters; {mark}",
-    )
-
-
-def about_pictures(
-    experiment: Mapping[str, Any], shape: tuple[int, int, int], code_shape: tuple[int, ...]
-) -> tuple[str, ...]:
-    """The size of an image, and of its codes.
-
-    Arguments:
-        experiment: the settings, as in `config.json`.
-        shape: (C, H, W) of the images.
-        code_shape: the shape of an image's codes.
-    """
-    quantizer = experiment["quantizer"]
-    channels, height, width = shape
-    colour, pixels = ("grey image" if channels == 1 else "colour image"), 8 * channels * height * width
-    if experiment["data"].get("kind") == "labels":
-        classes = experiment["data"]["classes"]
-        colour, pixels = f"label map of {classes:,} classes,", round(math.log2(classes) * height * width)
-    if not has_codes(quantizer["name"]):
-        positions = f" at each of {'x'.join(map(str, code_shape))} positions" if code_shape else ""
-        return (f"a {colour} of {height}x{width} becomes {quantizer['dim']} numbers{positions}",)
-    size = quantizer["codebook_size"]
-    codes = "x".join(map(str, code_shape))
-    bits = math.prod(code_shape) * math.log2(size) if size > 1 else 0
-    saved = f", {pixels / bits:.0f} times fewer" if bits else ""
-    return (
-        f"{size:,} codes of {quantizer['dim']} dimensions",
-        f"a {colour} of {height}x{width} becomes {codes} codes: {bits:,.0f} bits instead of {pixels:,}{saved}",
-    )
-
-
-def about_speech(
-    experiment: Mapping[str, Any], *, rate: int, mels: int, frames_per_second: float, codes_per_second: float
-) -> tuple[str, ...]:
-    """The size of a second of speech, and of its codes.
-
-    Arguments:
-        experiment: the settings, as in `config.json`.
-        rate: the number of audio samples per second.
-        mels: the number of mel bands of a frame.
-        frames_per_second, codes_per_second: the numbers of frames and of codes per second.
-    """
-    quantizer, speakers = experiment["quantizer"], experiment["speech"]["speakers"] or ()
-    size = quantizer["codebook_size"]
-    frames = f"a second of speech, {rate:,} samples, is {frames_per_second:g} frames of {mels} mels"
-    known = ", ".join(speakers[:8]) + (f" and {len(speakers) - 8} more" if len(speakers) > 8 else "")
-    if not has_codes(quantizer["name"]):
-        becomes = f", and becomes {codes_per_second:g} times {quantizer['dim']} numbers"
-    else:
-        bits = codes_per_second * math.log2(size) if size > 1 else 0
-        becomes = f", and becomes {codes_per_second:g} codes: {bits:,.0f} bits at most"
-    return (
-        *([f"{size:,} codes of {quantizer['dim']} dimensions"] if has_codes(quantizer["name"]) else []),
-        frames + becomes,
-        f"{len(speakers)} speakers: {known}",
     )
 
 

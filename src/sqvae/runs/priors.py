@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from sqvae.config import ConfigurationError, PriorExperiment
-from sqvae.data import DATASETS, Progress, classes_of
-from sqvae.data.speech import SPEECH_SETS
+from sqvae.data import Progress, classes_of
+from sqvae.data.named import SETS
 from sqvae.distributions.processes import own_rows
 from sqvae.priors import CodeBatch, CodeCost, CodeLikelihood, Condition
 from sqvae.runs.code_sets import SPLITS, CodeSet, codes_of_sets
@@ -218,7 +218,7 @@ def prepare_prior(
     experiment: PriorExperiment, *, announce: Announce = print, progress: Progress | None = None
 ) -> PreparedPrior:
     """Encode the data, unless that has been done, and decide from the codes what the experiment leaves open."""
-    source = None if experiment.data is None else settled_source(experiment.data, (*DATASETS, *SPEECH_SETS))
+    source = None if experiment.data is None else settled_source(experiment.data, SETS)
     tokenizer, data, sets = _codes(experiment.tokenizer, source, announce, progress)
     decided = replace(
         experiment,

@@ -1,6 +1,9 @@
 """Images, where a run is inspected."""
 
+import math
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -9,7 +12,8 @@ from sqvae.modalities.images.codebook import code_atlas, map_size, quantized_pic
 from sqvae.modalities.images.data import new_model
 from sqvae.modalities.images.tokenizer import ImageTokenizer
 from sqvae.modalities.inspecting import Inspection, Plots
-from sqvae.reports import about_pictures, save_atlas
+from sqvae.quantizers import has_codes
+from sqvae.reports import save_atlas
 
 
 def _draw_patches(
@@ -32,9 +36,36 @@ def _draw_patches(
     return atlas.counts, where, f"{out / 'codes.png'}: what each code stands for"
 
 
+def _about(experiment: Mapping[str, Any], shape: tuple[int, int, int], code_shape: tuple[int, ...]) -> tuple[str, ...]:
+    """The size of an image, and of its codes.
+
+    Arguments:
+        experiment: the settings, as in `config.json`.
+        shape: (C, H, W) of the images.
+        code_shape: the shape of an image's codes.
+    """
+    quantizer = experiment["quantizer"]
+    channels, height, width = shape
+    colour, pixels = ("grey image" if channels == 1 else "colour image"), 8 * channels * height * width
+    if experiment["data"].get("kind") == "labels":
+        classes = experiment["data"]["classes"]
+        colour, pixels = f"label map of {classes:,} classes,", round(math.log2(classes) * height * width)
+    if not has_codes(quantizer["name"]):
+        positions = f" at each of {'x'.join(map(str, code_shape))} positions" if code_shape else ""
+        return (f"a {colour} of {height}x{width} becomes {quantizer['dim']} numbers{positions}",)
+    size = quantizer["codebook_size"]
+    codes = "x".join(map(str, code_shape))
+    bits = math.prod(code_shape) * math.log2(size) if size > 1 else 0
+    saved = f", {pixels / bits:.0f} times fewer" if bits else ""
+    return (
+        f"{size:,} codes of {quantizer['dim']} dimensions",
+        f"a {colour} of {height}x{width} becomes {codes} codes: {bits:,.0f} bits instead of {pixels:,}{saved}",
+    )
+
+
 INSPECTION = Inspection(
     untrained=lambda experiment: ImageTokenizer(new_model(experiment), experiment, ""),
-    about=lambda described, tokenizer: about_pictures(described, tokenizer.shape, map_size(tokenizer)),
+    about=lambda described, tokenizer: _about(described, tokenizer.shape, map_size(tokenizer)),
     quantized=quantized_pictures,
     draw=_draw_patches,
     atlas="codes.png",

@@ -1,5 +1,7 @@
 """Speech, where a run is inspected."""
 
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ from sqvae.modalities.inspecting import Inspection, Plots
 from sqvae.modalities.speech.codebook import quantized_utterances
 from sqvae.modalities.speech.tokenizer import SpeechTokenizer, untrained_speech_tokenizer
 from sqvae.modalities.speech.units import unit_spectra
-from sqvae.reports import about_speech, save_spectra
+from sqvae.quantizers import has_codes
+from sqvae.reports import save_spectra
 
 
 def _draw_spectra(
@@ -22,20 +25,29 @@ def _draw_spectra(
     return spectra.counts, where, f"{out / 'units.png'}: the mean spectrum where each unit is heard"
 
 
-def _about_speech(described: dict[str, Any], tokenizer: SpeechTokenizer) -> tuple[str, ...]:
-    features = tokenizer.features
-    return about_speech(
-        described,
-        rate=features.rate,
-        mels=features.mels,
-        frames_per_second=features.rate / features.shift,
-        codes_per_second=tokenizer.codes_per_second,
+def _about(experiment: Mapping[str, Any], tokenizer: SpeechTokenizer) -> tuple[str, ...]:
+    """The size of a second of speech, and of its codes."""
+    features, codes_per_second = tokenizer.features, tokenizer.codes_per_second
+    quantizer, speakers = experiment["quantizer"], experiment["speech"]["speakers"] or ()
+    size = quantizer["codebook_size"]
+    frames_per_second = features.rate / features.shift
+    frames = f"a second of speech, {features.rate:,} samples, is {frames_per_second:g} frames of {features.mels} mels"
+    known = ", ".join(speakers[:8]) + (f" and {len(speakers) - 8} more" if len(speakers) > 8 else "")
+    if not has_codes(quantizer["name"]):
+        becomes = f", and becomes {codes_per_second:g} times {quantizer['dim']} numbers"
+    else:
+        bits = codes_per_second * math.log2(size) if size > 1 else 0
+        becomes = f", and becomes {codes_per_second:g} codes: {bits:,.0f} bits at most"
+    return (
+        *([f"{size:,} codes of {quantizer['dim']} dimensions"] if has_codes(quantizer["name"]) else []),
+        frames + becomes,
+        f"{len(speakers)} speakers: {known}",
     )
 
 
 INSPECTION = Inspection(
     untrained=untrained_speech_tokenizer,
-    about=_about_speech,
+    about=_about,
     quantized=quantized_utterances,
     draw=_draw_spectra,
     atlas="units.png",
