@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sqvae.modalities.vectors.tokenizer import VectorTokenizer
     from sqvae.models import SQVAE, VAE, Bound, LatentModel, Objective
     from sqvae.quantizers import (
+        LATENTS,
         QUANTIZERS,
         EMAVectorQuantizer,
         GaussianLatent,
@@ -48,6 +49,7 @@ __version__ = "0.1.0.dev0"
 
 _HOMES = {
     "sqvae.quantizers": (
+        "LATENTS",
         "QUANTIZERS",
         "EMAVectorQuantizer",
         "GaussianLatent",
@@ -82,6 +84,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "LATENTS",
     "LIKELIHOODS",
     "QUANTIZERS",
     "SQVAE",
