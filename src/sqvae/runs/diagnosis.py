@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from sqvae.config import Experiment
 from sqvae.modality import modality_of
+from sqvae.quantizers.faults import BLIND, WIDE_GAP
 from sqvae.training import RunFolder, read_records
 
 COLLAPSED, SPARSE = 0.1, 0.5
@@ -13,13 +14,7 @@ COLLAPSED, SPARSE = 0.1, 0.5
 UNEVEN = 0.1
 """Below this share of the codes in use, the perplexity says that few of them do all the work."""
 
-BLIND = 0.9
-"""From this share of the largest entropy on, the choice of a code says next to nothing."""
-
 LONGER = "sqvae resume RUN --steps N"
-
-WIDE_GAP = 1.25
-"""Above this ratio of errors, training decodes something that single codes are not."""
 
 
 def diagnose(
@@ -28,7 +23,7 @@ def diagnose(
     """Sentences about what is not as it should be; none where all is well.
 
     Arguments:
-        measures: as `sqvae.experiment.Evaluation` has them, or a record of a validation.
+        measures: as :class:`sqvae.runs.Evaluation` contains them, or a record of a validation.
         counts: how often each code was taken; nothing for a continuous latent.
         what: the data that they were measured on, such as "validation pictures".
         quantizer: its name: what to do depends on what it has.

@@ -1,4 +1,4 @@
-"""Schedules of the learning rate and the temperature."""
+"""Schedules of the learning rate, and of what a quantizer needs at each step: temperature, weights and shares."""
 
 import math
 from abc import ABC, abstractmethod
