@@ -112,7 +112,7 @@ class TestTraining:
         _, told = process.communicate(timeout=60)
         assert process.returncode in (0, 130)
         if process.returncode == 130:
-            assert b"Go on with: sqvae resume stopped" in told
+            assert b"Resume with: sqvae resume stopped" in told
         assert main(["resume", "stopped"]) == 0
         for name in ("best", "last"):
             assert weights_of(Path("stopped") / name) == weights_of(Path("whole") / name)
