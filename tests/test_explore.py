@@ -169,7 +169,7 @@ class TestQuickClicks:
         (title,) = view.title.set_content.call_args.args
         assert f"Code {code}, " in title
         (shown,) = view.near[0].set_content.call_args.args
-        assert f"Replace by code {view._near[0]}," in shown
+        assert f"Put code {view._near[0]} here" in shown
 
     def test_a_code_is_put_where_it_was_asked_for(self):
         view, before = Unseen(session_of("pictures")), session_of("pictures").codes

@@ -127,7 +127,7 @@ def test_a_dropped_picture_is_seen_and_its_codes_can_be_changed(page, artefacts)
     page.screenshot(path=artefacts / "explore-chosen.png", full_page=True)
     page.locator(".near button").last.click()
     wait_for_change(page, "Reconstruction", encoded)
-    playwright.expect(page.get_by_text("1 place changed")).to_be_visible()
+    playwright.expect(page.get_by_text("1 position changed")).to_be_visible()
     page.screenshot(path=artefacts / "explore-changed.png", full_page=True)
 
     page.get_by_role("button", name="Undo").click()

@@ -200,7 +200,7 @@ class TestChangedCodes:
         with Image.open("neighbors.png") as sheet:
             assert sheet.width > 8 * 96  # 30 pictures in bands of 8, and beside them what their rows are
             assert "original, reconstruction, 1st nearest code, 4th nearest code" in sheet.text["Description"]
-        assert "every code's neighbour 1, 4" in said(capsys)
+        assert "codes replaced by neighbour 1, 4" in said(capsys)
         assert main(["neighbors", str(run), str(pictures / "dark"), "-o", "more.png", "-k", "16"]) == 1
         assert "k must be 1 ... 15, got 16" in said(capsys)
 

@@ -8,6 +8,7 @@ from sqvae.data.wording import counted
 from sqvae.inference import Saved
 
 VOCODER = "sound, synthesized by the Griffin-Lim method; a neural vocoder gives better sound from the .npy frames"
+"""The note about the sound that is written for frames."""
 
 
 def show_evaluation(result: EvaluatedRun) -> None:

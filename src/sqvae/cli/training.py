@@ -26,6 +26,7 @@ MEASURES = {
     "histogram_bits_per_code": "bits per code, by the histogram of training codes",
     "uniform_bits_per_code": "bits per code, all codes equally likely",
 }
+"""The labels of the measures of a prior."""
 
 
 def show_kind_of_data(taken_as: TakenAs, source: str) -> None:

@@ -21,6 +21,7 @@ NEAREST = 8
 """The number of nearest codes that are offered as replacements."""
 
 NOTHING_SELECTED = "No position is selected"
+"""The title of the selected code if there is none."""
 
 
 class ExampleView:
@@ -258,7 +259,7 @@ class ExampleView:
         self.occurrences.set_text(f"This code occurs {_elsewhere(count - 1)} in this {self.explorer.viewer.noun}.")
         self.usage.set_text(self.explorer.usage_text(code))
         for element, (other, distance) in zip(self.near, nearest, strict=True):
-            image = tile(images[other], f"Replace by code {other}, distance {distance:.3g}")
+            image = tile(images[other], f"Put code {other} here, distance {distance:.3g}")
             element.set_content(f"{image}{other}<span>{distance:.3g}</span>")
 
 

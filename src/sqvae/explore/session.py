@@ -19,6 +19,7 @@ class CurrentExample(NamedTuple):
     """The example of a tab."""
 
     example: Example
+    """The example as it was loaded."""
     coded: CodedExample
     """The example with the current codes and their reconstruction."""
     own: Tensor

@@ -21,6 +21,7 @@ SPLIT = "test"
 
 NO_CHECKPOINT = "there is no checkpoint yet"
 CONTINUOUS = "this model has a continuous latent, and no codes"
+"""Reasons why parts of a page are missing."""
 
 
 @dataclass(frozen=True)
