@@ -76,7 +76,7 @@ def answers(browser: Any, address: str, rounds: int) -> dict[str, list[float]]:
     for number in range(rounds):
         another = page.get_by_role("button", name="Another held-out").first
         took["another picture"].append(until_changed(page, another.click))
-        page.locator("#place-24").click()
+        page.locator("#position-24").click()
         page.get_by_role("spinbutton", name="code").fill(str(number))
         took["a code is replaced"].append(until_changed(page, page.get_by_role("button", name="Replace").click))
         took["it is taken back"].append(until_changed(page, page.get_by_role("button", name="Undo").click))

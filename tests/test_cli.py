@@ -21,7 +21,7 @@ from runs import said
 from sqvae.cli import main
 from sqvae.cli.app import app
 from sqvae.cli.groups import GROUPS
-from sqvae.cli.reference import MAKER, commands_page
+from sqvae.cli.reference import GENERATOR, commands_page
 from sqvae.recipes import RECIPES
 from sqvae.training import read_records
 
@@ -122,7 +122,9 @@ def test_help_names_no_types_and_cuts_nothing_off(width, capsys, monkeypatch):
 
 def test_the_page_of_commands_is_what_help_says():
     page = Path(__file__).parents[1] / "docs" / "commands.md"
-    assert page.read_text(encoding="utf-8") == commands_page(), f"docs/commands.md is stale: renew it with `{MAKER}`"
+    assert page.read_text(encoding="utf-8") == commands_page(), (
+        f"docs/commands.md is stale: renew it with `{GENERATOR}`"
+    )
 
 
 def test_the_examples_of_help_are_commands():
@@ -498,7 +500,7 @@ def test_a_signal_to_several_processes_saves_and_ends_all_of_them(pictures):
     process.terminate()
     printed = process.communicate(timeout=60)[0]
     assert process.returncode == 143, printed
-    assert "Go on with: sqvae resume two" in printed
+    assert "Resume with: sqvae resume two" in printed
     assert "Traceback" not in printed
     steps = len(read_records(Path("two/log.jsonl")))
     time.sleep(1)

@@ -236,7 +236,7 @@ def test_ctrl_c_and_sigterm_save_and_say_how_to_go_on(source, tmp_path):
         process.send_signal(number)
         printed = process.communicate()[0]
         assert process.returncode == code
-        assert "Go on with: sqvae resume cut" in printed
+        assert "Resume with: sqvae resume cut" in printed
         assert "Traceback" not in printed
         steps = read_records(log)[-1]["step"]
     last = run_command("resume", "cut", cwd=tmp_path)

@@ -26,15 +26,15 @@ from sqvae.cli import main
 from sqvae.data import Preprocessing
 from sqvae.data.speech import FEATURES
 from sqvae.explore import explorer_of, free_socket
-from sqvae.explore.codebook import use_in_words
-from sqvae.explore.drawings import code_map, picture
-from sqvae.explore.looking import Looking
+from sqvae.explore.codebook_view import usage_summary
+from sqvae.explore.drawings import code_map, image_svg
+from sqvae.explore.example_view import ExampleView
 from sqvae.explore.session import Session
 from sqvae.modalities.exploring import Example, RefusedError
 from sqvae.modalities.images.data import new_model
 from sqvae.modalities.images.tokenizer import ImageTokenizer
 from sqvae.modalities.images.uploads import picture_from
-from sqvae.modalities.images.views import see
+from sqvae.modalities.images.views import view_image
 from sqvae.modalities.speech.uploads import LONGEST, sound_from
 from sqvae.runs import train
 
@@ -81,70 +81,70 @@ def session(request):
 
 class TestSession:
     def test_a_code_is_chosen_changed_and_changed_back(self, session):
-        before = session.looked.seen
+        before = session.current.coded
         session.select(2)
         assert session.code == int(before.codes.flatten()[2])
         other = (session.code + 5) % CODES
         session.replace(other, session.selected)
         assert session.code == other
         assert session.changes == 1
-        assert not session.looked.seen.reconstruction.equal(before.reconstruction)
+        assert not session.current.coded.reconstruction.equal(before.reconstruction)
         session.undo()
         assert session.changes == 0
-        assert session.looked.seen.reconstruction.equal(before.reconstruction)
+        assert session.current.coded.reconstruction.equal(before.reconstruction)
         assert not session.can_undo
 
     def test_all_places_of_a_code_can_be_changed_at_once_and_reset(self, session):
         own = session.codes
         session.select(0)
         code = session.code
-        places = int((own == code).sum())
+        positions = int((own == code).sum())
         session.replace((code + 1) % CODES, session.selected, everywhere=True)
-        assert session.changes == places
+        assert session.changes == positions
         assert not (session.codes == code).any()
         session.reset()
         assert session.codes.equal(own)
         session.undo()
-        assert session.changes == places
+        assert session.changes == positions
 
     def test_what_is_not_there_is_refused(self, session):
-        with pytest.raises(ValueError, match="choose a place"):
+        with pytest.raises(ValueError, match="select a position"):
             session.replace(1, session.selected)
-        with pytest.raises(ValueError, match="no place 1000"):
+        with pytest.raises(ValueError, match="no position 1000"):
             session.select(1000)
         session.select(0)
-        with pytest.raises(ValueError, match="no code 16: they are 0 to 15"):
+        with pytest.raises(ValueError, match="no code 16: codes are 0 to 15"):
             session.replace(CODES, session.selected)
         session.replace(session.code, session.selected)
         assert not session.can_undo  # nothing was changed
 
     def test_the_cost_is_said(self, session):
         number = session.codes.numel()
-        assert session.cost().startswith(f"{number} codes of log2(16) = 4 bits: {4 * number} bits, ")
+        assert session.cost_text().startswith(f"{number} codes of log2(16) = 4 bits: {4 * number} bits, ")
 
     def test_other_codes_are_offered(self, session):
         session.select(1)
-        kind, near = session.explorer.kind, session.explorer.nearest(session.code, 8)
+        viewer, near = session.explorer.viewer, session.explorer.nearest(session.code, 8)
         assert len(near) == 8
         assert session.code not in dict(near)
         codes = torch.tensor([code for code, _ in near])
-        drawn = kind.tried(session.codes, 1, codes)
-        assert (kind.alone(codes) if drawn is None else drawn).shape[:2] == (8, 3)
+        drawn = viewer.replacements(session.codes, 1, codes)
+        assert (viewer.code_images(codes) if drawn is None else drawn).shape[:2] == (8, 3)
 
     def test_a_place_belongs_to_a_part_of_the_picture(self, session):
-        kind, shown = session.explorer.kind, session.looked.seen.original
-        boxes = [kind.box(session.codes, place) for place in range(session.codes.numel())]
+        viewer, shown = session.explorer.viewer, session.current.coded.original
+        boxes = [viewer.box(session.codes, position) for position in range(session.codes.numel())]
         assert (boxes[0].left, boxes[0].top) == (0, 0)
         assert boxes[-1].left + boxes[-1].width == pytest.approx(shown.shape[2], abs=1)
         assert boxes[-1].top + boxes[-1].height == shown.shape[1]
 
 
-class Unseen(Looking):
+class Unseen(ExampleView):
     """The part of the page that shows an example, with stand-ins for all that it shows."""
 
     def __init__(self, session):
         self.session, self.explorer = session, session.explorer
-        self._held_out, self._near, self._of_sound = 0, [], None
+        self._held_out, self._near, self._sound_of = 0, [], None
         self.near = [MagicMock() for _ in range(8)]
         self.everywhere = MagicMock(value=False)
 
@@ -157,77 +157,77 @@ class TestQuickClicks:
     """What a person does next, before the one model has answered."""
 
     def test_the_place_that_was_clicked_last_is_shown(self):
-        looking = Unseen(session_of("pictures"))
+        view = Unseen(session_of("pictures"))
 
         async def clicks():
-            await asyncio.gather(*(looking._select(place) for place in (0, 1, 3, 6)))
+            await asyncio.gather(*(view._select(position) for position in (0, 1, 3, 6)))
 
         asyncio.run(clicks())
-        code = looking.session.code
-        assert looking.session.selected == 6
-        assert looking._near == [other for other, _ in looking.explorer.nearest(code, 8)]
-        (title,) = looking.title.set_content.call_args.args
+        code = view.session.code
+        assert view.session.selected == 6
+        assert view._near == [other for other, _ in view.explorer.nearest(code, 8)]
+        (title,) = view.title.set_content.call_args.args
         assert f"Code {code}, " in title
-        (shown,) = looking.near[0].set_content.call_args.args
-        assert f"Put code {looking._near[0]} here" in shown
+        (shown,) = view.near[0].set_content.call_args.args
+        assert f"Put code {view._near[0]} here" in shown
 
     def test_a_code_is_put_where_it_was_asked_for(self):
-        looking, before = Unseen(session_of("pictures")), session_of("pictures").codes
+        view, before = Unseen(session_of("pictures")), session_of("pictures").codes
 
         async def clicks():
-            await looking._select(0)
-            busy = asyncio.ensure_future(looking.explorer.work(time.sleep, 0.2))
+            await view._select(0)
+            busy = asyncio.ensure_future(view.explorer.in_worker(time.sleep, 0.2))
             await asyncio.sleep(0.05)
-            put = asyncio.ensure_future(looking._replace((looking.session.code + 1) % CODES))
+            put = asyncio.ensure_future(view._replace((view.session.code + 1) % CODES))
             await asyncio.sleep(0.05)
-            await asyncio.gather(busy, put, looking._select(5))
+            await asyncio.gather(busy, put, view._select(5))
 
         asyncio.run(clicks())
-        changed = looking.session.codes != before
+        changed = view.session.codes != before
         assert changed.flatten().nonzero().flatten().tolist() == [0]
-        assert looking.session.selected == 5
+        assert view.session.selected == 5
 
     def test_a_shorter_recording_comes_while_the_last_place_is_drawn(self):
-        looking = Unseen(session_of("speech"))
+        view = Unseen(session_of("speech"))
 
         async def clicks():
-            last = asyncio.ensure_future(looking._select(looking.session.codes.numel() - 1))
-            await asyncio.sleep(0)  # the place is chosen before the other recording comes
-            await looking.explorer.work(looking.session.show, Example(example("speech")[:8], "short"))
-            await asyncio.gather(last, looking.refresh())
+            last = asyncio.ensure_future(view._select(view.session.codes.numel() - 1))
+            await asyncio.sleep(0)  # the position is chosen before the other recording comes
+            await view.explorer.in_worker(view.session.show, Example(example("speech")[:8], "short"))
+            await asyncio.gather(last, view.refresh())
 
         asyncio.run(clicks())
-        assert looking.session.selected is None
+        assert view.session.selected is None
 
     def test_each_held_out_example_once(self):
-        looking, taken = Unseen(session_of("pictures")), []
+        view, taken = Unseen(session_of("pictures")), []
 
         def take(index):
             taken.append(index)
             return Example(example("pictures"), "held out")
 
-        looking.explorer = MagicMock(wraps=looking.explorer, example=take, kind=looking.explorer.kind)
+        view.explorer = MagicMock(wraps=view.explorer, example=take, viewer=view.explorer.viewer)
 
         async def clicks():
-            await asyncio.gather(looking.another(), looking.another())
-            await looking.another()
+            await asyncio.gather(view.another(), view.another())
+            await view.another()
 
         asyncio.run(clicks())
         assert taken == [0, 1, 2]
 
     def test_sound_of_other_codes_does_not_stay(self):
-        looking = Unseen(session_of("speech"))
-        asyncio.run(looking._listen())
-        looking.heard.set_visibility.assert_called_with(True)
+        view = Unseen(session_of("speech"))
+        asyncio.run(view._listen())
+        view.sounds.set_visibility.assert_called_with(True)
 
         async def change():
-            await looking._select(0)  # the same codes
-            looking.heard.set_visibility.assert_called_with(True)
-            await looking._replace((looking.session.code + 1) % CODES)
+            await view._select(0)  # the same codes
+            view.sounds.set_visibility.assert_called_with(True)
+            await view._replace((view.session.code + 1) % CODES)
 
         asyncio.run(change())
-        looking.heard.set_visibility.assert_called_with(False)
-        assert looking.heard.set_content.call_args.args == ("",)
+        view.sounds.set_visibility.assert_called_with(False)
+        assert view.sounds.set_content.call_args.args == ("",)
 
 
 def test_tabs_don_t_know_of_each_other():
@@ -242,49 +242,49 @@ def test_tabs_don_t_know_of_each_other():
 
 def test_another_voice_speaks_the_same_codes():
     session = session_of("speech")
-    before = session.looked.seen
-    session.spoken("ben")
+    before = session.current.coded
+    session.change_voice("ben")
     assert session.codes.equal(before.codes)
-    assert not session.looked.seen.reconstruction.equal(before.reconstruction)
-    sound = session.explorer.kind.sound(session.example, session.codes)
+    assert not session.current.coded.reconstruction.equal(before.reconstruction)
+    sound = session.explorer.viewer.sound(session.example, session.codes)
     assert soundfile.info(io.BytesIO(sound)).format == "FLAC"
 
 
 def test_the_original_is_heard_as_it_was_recorded_and_its_reconstruction_as_long():
     session = session_of("speech")
-    kind, samples = session.explorer.kind, 0.1 * np.random.default_rng(0).standard_normal(8123)
-    session.show(kind.read(wav(samples), "mine.wav"))
-    original, rate = soundfile.read(io.BytesIO(kind.original(session.example)))
-    assert rate == kind.tokenizer.features.rate
+    viewer, samples = session.explorer.viewer, 0.1 * np.random.default_rng(0).standard_normal(8123)
+    session.show(viewer.read(wav(samples), "mine.wav"))
+    original, rate = soundfile.read(io.BytesIO(viewer.original(session.example)))
+    assert rate == viewer.tokenizer.features.rate
     np.testing.assert_allclose(original, samples, atol=1e-4)
-    session.spoken("ben")  # which keeps the recording
-    assert kind.original(session.example) is not None
-    made, _ = soundfile.read(io.BytesIO(kind.sound(session.example, session.codes)))
+    session.change_voice("ben")  # which keeps the recording
+    assert viewer.original(session.example) is not None
+    made, _ = soundfile.read(io.BytesIO(viewer.sound(session.example, session.codes)))
     assert len(made) == len(samples)
-    assert kind.original(Example(example("speech"), "frames alone")) is None
+    assert viewer.original(Example(example("speech"), "frames alone")) is None
 
     def gone():
         raise FileNotFoundError("moved")
 
-    assert kind.original(replace(session.example, recorded=gone)) is None
+    assert viewer.original(replace(session.example, recorded=gone)) is None
 
 
 def test_between_two_pictures():
     session = session_of("pictures")
     end = Example(example("pictures", 1), "other")
-    shown = session.explorer.kind.between(session.example, end, 5)
+    shown = session.explorer.viewer.interpolation(session.example, end, 5)
     assert len(shown) == 5
-    assert shown[0].equal(session.looked.seen.reconstruction)
-    assert shown[-1].equal(see(session.explorer.tokenizer, end.data).reconstruction)
+    assert shown[0].equal(session.current.coded.reconstruction)
+    assert shown[-1].equal(view_image(session.explorer.tokenizer, end.data).reconstruction)
 
 
 class TestDrawings:
     def test_each_cell_says_where_it_is_and_which_code_it_has(self):
         session = session_of("pictures")
         session.select(3)
-        kind, codes = session.explorer.kind, session.codes
-        names = [kind.place_name(codes, place) for place in range(8)]
-        boxes = [kind.box(codes, place) for place in range(8)]
+        viewer, codes = session.explorer.viewer, session.codes
+        names = [viewer.position_name(codes, position) for position in range(8)]
+        boxes = [viewer.box(codes, position) for position in range(8)]
         drawn = code_map(codes, codes, 4, boxes, (16, 8), session.explorer.colours, names, 3)
         assert drawn.count('role="gridcell"') == 8
         assert f'aria-label="row 1, column 4: code {session.code}"' in drawn
@@ -297,27 +297,27 @@ class TestDrawings:
     def test_a_strip_covers_the_spectrogram_and_no_more(self):
         """51 frames are 26 codes, of which the last has one frame."""
         session = session_of("speech")
-        kind, codes = session.explorer.kind, session.codes
-        boxes = [kind.box(codes, place) for place in range(len(codes))]
+        viewer, codes = session.explorer.viewer, session.codes
+        boxes = [viewer.box(codes, position) for position in range(len(codes))]
         drawn = code_map(
             codes, codes, len(codes), boxes, (51, 80), session.explorer.colours, [""] * len(codes), None, wide=True
         )
         assert 'viewBox="0 0 51 80" preserveAspectRatio="none"' in drawn
         cells = [tuple(map(float, cell)) for cell in re.findall(r'<rect x="([\d.]+)" y="0" width="([\d.]+)"', drawn)]
-        assert cells == [*((2.0 * place, 2.0) for place in range(25)), (50.0, 1.0)]
-        assert kind.seconds(51) == pytest.approx(51 * 0.01)
+        assert cells == [*((2.0 * position, 2.0) for position in range(25)), (50.0, 1.0)]
+        assert viewer.seconds(51) == pytest.approx(51 * 0.01)
 
     def test_names_are_words_whatever_they_hold(self):
-        drawn = picture(torch.zeros(3, 4, 4, dtype=torch.uint8), '"><script>alert(1)</script>')
+        drawn = image_svg(torch.zeros(3, 4, 4, dtype=torch.uint8), '"><script>alert(1)</script>')
         assert "<script" not in drawn
         assert "&lt;script&gt;" in drawn
 
     def test_dead_codes_are_named(self):
         counts = torch.ones(40, dtype=torch.int64)
-        assert use_in_words(counts) == "Perplexity 40.0 of 40. All 40 codes are used."
+        assert usage_summary(counts) == "Perplexity 40.0 of 40. All 40 codes are used."
         counts[3:30] = 0
-        assert "27 codes never used (dead): 3, 4, 5," in use_in_words(counts)
-        assert "and 7 more" in use_in_words(counts)
+        assert "27 codes never used: 3, 4, 5," in usage_summary(counts)
+        assert "and 7 more" in usage_summary(counts)
 
 
 class TestUploads:
@@ -525,7 +525,7 @@ class TestServer:
 
         status, text, _ = server.ask("POST", address, None, content_length=str(2**40))
         assert status == 413
-        assert "a file may have 32 MB" in text
+        assert "at most 32 MB" in text
 
         endless = (bytes(2**20) for _ in range(300))  # of a length that nobody says
         assert server.ask("POST", address, endless)[0] == 413
@@ -543,7 +543,7 @@ class TestCommand:
     def test_a_port_that_is_taken(self, capsys):
         with free_socket(None) as taken:
             port = taken.getsockname()[1]
-            with pytest.raises(OSError, match=rf"no free port at {port} \(.*\): .* choose another with --port"):
+            with pytest.raises(OSError, match=rf"no free port at {port} \(.*\): .* choose another port with --port"):
                 free_socket(port)
             with free_socket(None) as other:
                 assert other.getsockname()[1] != port
@@ -559,7 +559,7 @@ class TestCommand:
         assert explorer.held_out is None
         assert explorer.counts is None
         assert explorer.curves == []
-        assert explorer.use_in_words(3) == "How often it is used on held-out data is not known."
+        assert explorer.usage_text(3) == "Its usage on held-out data is not known."
 
 
 def test_use_is_counted_where_none_is_recorded(tmp_path):
@@ -582,4 +582,4 @@ def test_a_model_of_one_code_has_nothing_to_offer():
     session.show(Example(example("pictures"), "mine"))
     session.select(0)
     assert session.explorer.nearest(0, 8) == []
-    assert session.cost().startswith("8 codes of log2(1) = 0 bits")
+    assert session.cost_text().startswith("8 codes of log2(1) = 0 bits")

@@ -108,26 +108,26 @@ def wait_for_change(page, title: str, before: str | None) -> None:
 
 
 def said(page) -> str:
-    return page.locator(".drop .say").first.inner_text()
+    return page.locator(".drop .message").first.inner_text()
 
 
 def test_a_dropped_picture_is_seen_and_its_codes_can_be_changed(page, artefacts):
     before = shown(page, "Original")
     drop(page, "mine.png", picture())
     wait_for_change(page, "Original", before)
-    playwright.expect(page.locator(".drop .say").first).to_have_text("mine.png: here it is")
+    playwright.expect(page.locator(".drop .message").first).to_have_text("mine.png: loaded")
     page.locator(".codes .cell").first.wait_for()
     check_that_cells_tile(page, '[aria-label^="Original"] image')
 
     page.locator(".codes .cell").nth(2).click()
     playwright.expect(page.get_by_role("heading", name="row 1, column 3")).to_be_visible()
-    assert page.locator(".codes .chosen").get_attribute("data-place") == "2"
+    assert page.locator(".codes .chosen").get_attribute("data-position") == "2"
 
     encoded = shown(page, "Reconstruction")
     page.screenshot(path=artefacts / "explore-chosen.png", full_page=True)
     page.locator(".near button").last.click()
     wait_for_change(page, "Reconstruction", encoded)
-    playwright.expect(page.get_by_text("1 place changed")).to_be_visible()
+    playwright.expect(page.get_by_text("1 position changed")).to_be_visible()
     page.screenshot(path=artefacts / "explore-changed.png", full_page=True)
 
     page.get_by_role("button", name="Undo").click()
@@ -158,7 +158,7 @@ def check_that_cells_tile(page, whole: str) -> None:
     missed = page.evaluate(
         """() => { const box = document.querySelector("svg.codes").getBoundingClientRect(); let missed = 0;
           for (let across = 7; across < box.width - 7; across += 1)
-            missed += !document.elementFromPoint(box.x + across, box.y + box.height / 2)?.closest("[data-place]");
+            missed += !document.elementFromPoint(box.x + across, box.y + box.height / 2)?.closest("[data-position]");
           return missed; }"""
     )
     assert missed == 0
@@ -176,7 +176,7 @@ def test_what_was_done_to_a_picture_is_said_beside_it(page):
     wait_for_change(page, "Original", before)
     said = "cropped from 64x48 to its centre square, 48x48, resized to 28x28, made grey"
     playwright.expect(page.get_by_text(f"wide.png ({said})")).to_be_visible()
-    playwright.expect(page.locator(".drop .say").first).to_have_text(f"wide.png: {said}")
+    playwright.expect(page.locator(".drop .message").first).to_have_text(f"wide.png: {said}")
     playwright.expect(page.locator(".key").first).to_have_text("\N{MINUS SIGN}0.5, darkerequal+0.5, brighter")
 
 
@@ -243,7 +243,7 @@ def test_all_of_it_without_a_mouse(page):
 
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowDown")
-    assert page.evaluate(f"{focused}.getAttribute('aria-activedescendant')") == "place-8"
+    assert page.evaluate(f"{focused}.getAttribute('aria-activedescendant')") == "position-8"
     page.keyboard.press("End")
     page.keyboard.press("ArrowRight")  # there is nothing more to the right
     page.keyboard.press("Enter")
@@ -268,7 +268,12 @@ def test_a_narrow_screen_shows_all_without_scrolling_sideways(browser, server, a
     page = opened(browser, server, width=360)
     page.locator(".codes .cell").first.click()
     page.wait_for_selector(".codes .chosen")
-    for tab, part in {"Look": ".near img", "Codes": ".tiles button", "Training": ".chart", "Make": ".drop"}.items():
+    for tab, part in {
+        "Example": ".near img",
+        "Codebook": ".tiles button",
+        "Training": ".chart",
+        "Generation": ".drop",
+    }.items():
         page.get_by_role("tab", name=tab).click()
         page.locator(part).last.wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, tab
@@ -279,7 +284,7 @@ def test_a_narrow_screen_shows_all_without_scrolling_sideways(browser, server, a
 def test_every_picture_has_words_and_every_field_a_label(page):
     page.locator(".codes .cell").first.click()
     page.wait_for_selector(".near img")
-    for tab in ("Look", "Codes", "Training", "Make"):
+    for tab in ("Example", "Codebook", "Training", "Generation"):
         page.get_by_role("tab", name=tab).click()
         page.wait_for_timeout(300)
         nameless = page.evaluate(
@@ -293,17 +298,17 @@ def test_every_picture_has_words_and_every_field_a_label(page):
 
 
 def test_codes_and_training_and_the_way_between_two(page, artefacts):
-    page.get_by_role("tab", name="Codes").click()
+    page.get_by_role("tab", name="Codebook").click()
     playwright.expect(page.get_by_text("Perplexity of the codes")).to_be_visible()
     playwright.expect(page.locator(".tiles:not(.near) button")).to_have_count(16)
     page.locator(".dots .hot").nth(5).click()
-    playwright.expect(page.get_by_role("heading", name="Code 5, and those nearest to it")).to_be_visible()
+    playwright.expect(page.get_by_role("heading", name="Code 5 and its nearest codes")).to_be_visible()
     page.screenshot(path=artefacts / "explore-codes.png", full_page=True)
 
     page.get_by_role("tab", name="Training").click()
     playwright.expect(page.get_by_text("self-annealing").first).to_be_visible()
 
-    page.get_by_role("tab", name="Make").click()
+    page.get_by_role("tab", name="Generation").click()
     playwright.expect(page.get_by_text("sqvae train-prior")).to_be_visible()
     drop(page, "end.png", picture(90), ".q-tab-panel .drop")
     playwright.expect(page.locator(".between svg")).to_have_count(7)
@@ -331,7 +336,7 @@ def test_a_file_that_is_too_large_is_not_even_sent(page):
           zone.dispatchEvent(new DragEvent("drop", { dataTransfer: carried, bubbles: true, cancelable: true })); }""",
         page.query_selector(".drop"),
     )
-    playwright.expect(page.locator(".drop .refused")).to_contain_text("It has 33 MB, and a file may have 32")
+    playwright.expect(page.locator(".drop .refused")).to_contain_text("It has 33 MB, and a file may have at most 32 MB")
     assert len(page.asked) == number
 
 

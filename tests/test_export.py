@@ -309,7 +309,7 @@ class TestRefusals:
     def test_without_what_runs_it_nothing_is_compared_and_it_says_so(self, model, tmp_path, monkeypatch, capsys):
         untraced(monkeypatch, runner="no_such_runner")
         assert main(["export", str(model), "--torch", "-o", str(tmp_path)]) == 0
-        assert "encoder.pt2 was not compared with the library: that takes no_such_runner" in said(capsys)
+        assert "encoder.pt2 was not compared with the library: this needs no_such_runner" in said(capsys)
 
     def test_nothing_asked_for(self, model, tmp_path, capsys):
         assert main(["export", str(model), "-o", str(tmp_path / "out")]) == 1

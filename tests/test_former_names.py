@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import sqvae
+from sqvae.modalities.images.views import view_image
 
 
 def test_a_former_name_is_found_with_a_warning_that_says_the_new_one():
@@ -13,6 +14,8 @@ def test_a_former_name_is_found_with_a_warning_that_says_the_new_one():
         assert experiment.load is sqvae.load
     with pytest.warns(DeprecationWarning, match=r"sqvae\.config\.Experiment"):
         assert experiment.Experiment is sqvae.Experiment
+    with pytest.warns(DeprecationWarning, match=r"sqvae\.modalities\.images\.views\.view_image"):
+        assert experiment.see is view_image
 
 
 def test_what_never_was_there_is_not():

@@ -112,7 +112,7 @@ class TestTraining:
         _, told = process.communicate(timeout=60)
         assert process.returncode in (0, 130)
         if process.returncode == 130:
-            assert b"Go on with: sqvae resume stopped" in told
+            assert b"Resume with: sqvae resume stopped" in told
         assert main(["resume", "stopped"]) == 0
         for name in ("best", "last"):
             assert weights_of(Path("stopped") / name) == weights_of(Path("whole") / name)
@@ -200,7 +200,7 @@ class TestChangedCodes:
         with Image.open("neighbors.png") as sheet:
             assert sheet.width > 8 * 96  # 30 pictures in bands of 8, and beside them what their rows are
             assert "original, reconstruction, 1st nearest code, 4th nearest code" in sheet.text["Description"]
-        assert "every code's neighbour 1, 4" in said(capsys)
+        assert "codes replaced by neighbour 1, 4" in said(capsys)
         assert main(["neighbors", str(run), str(pictures / "dark"), "-o", "more.png", "-k", "16"]) == 1
         assert "k must be 1 ... 15, got 16" in said(capsys)
 

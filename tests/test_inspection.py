@@ -440,7 +440,7 @@ def test_inspect_without_the_data(run, capsys, figures):
         assert "out/distances.png:" in printed
         assert "annealing.png is left out: nothing has been recorded yet" in printed
         assert main(["inspect", "moved", "-o", "out", "--overwrite", "--data", str(hidden)]) == 0
-        assert "out/codes.png: what each code stands for" in said(capsys)
+        assert "out/codes.png: the meaning of each code" in said(capsys)
         assert main(["inspect", "moved", "-o", "out", "--overwrite", "--data", "nowhere"]) == 1
         assert "sqvae: there is no such file or folder: nowhere" in said(capsys)
     finally:

@@ -18,7 +18,7 @@ from real_data import folder_of, photographs
 from sqvae.cli import main
 from sqvae.data import ImageProcessor, Preprocessing, UnreadablePictureError
 from sqvae.data.speech import FEATURES, SpeechProcessor, UnreadableRecordingError, read_audio, write_audio
-from sqvae.modalities.speech.views import see_speech
+from sqvae.modalities.speech.views import view_utterance
 from sqvae.reports.wording import as_typed
 from test_detection import face, image, voc_palette
 
@@ -346,9 +346,9 @@ class TestRecordings:
 
     def test_silence_is_black(self, speech):
         (silent,) = speech.preprocess(np.zeros(16_000))
-        assert see_speech(speech, silent).original.max() < 10
+        assert view_utterance(speech, silent).original.max() < 10
         (loud,) = speech.preprocess(np.random.default_rng(0).standard_normal(16_000))
-        assert see_speech(speech, loud).original.max() > 200
+        assert view_utterance(speech, loud).original.max() > 200
 
     def test_sound_is_of_one_utterance(self, speech):
         frames = speech.decode([[1, 2, 3], [4, 5, 6]], "anna")

@@ -194,19 +194,19 @@ class TestKinds:
         assert found.text.count(HOSTILE) == 3
         for text in (
             "12.5%",
-            "both as they are at the ends",
+            "along a straight line in the latent space",
             "my <i>run",
             "3 of 4 test pictures of my <i>photos.",
             "seed 0, batch size 8",
             "all 6 epochs are done",
             "quantizer.codebook_size 16",
             "bits by the prior",
-            "full colour is a difference of 0.5 or more, where black is 0 and white is 1",
+            "Full colour is a difference of 0.5 or more, where black is 0 and white is 1",
             "\N{MINUS SIGN}0.5, darker equal +0.5, brighter",
             "The effective number of codes in use",
             "On the test set of my <i>photos",
             "perplexity of the codes",
-            "Decoded from latents drawn by its prior",
+            "Decoded from latents sampled from its prior",
             "From one held-out example to another",
         ):
             assert text in found.text
@@ -252,8 +252,8 @@ class TestKinds:
         levels = replace(with_quantizer(base, "vmf"), data=replace(base.data, kind="levels"))
         assert main(["report", str(trained(levels, tmp_path / "levels")), "-o", "levels.html"]) == 0
         found = checked(Path("levels.html"), place, tmp_path)
-        assert "came out brighter than it was" in found.text
-        assert "it has no prior yet: train one with sqvae train-prior" in found.text
+        assert "red means that the reconstruction is brighter" in found.text
+        assert "the run has no prior yet: train one with sqvae train-prior" in found.text
 
         vae = trained(with_quantizer(base, "gaussian-latent"), tmp_path / "vae")
         assert main(["report", str(vae), "-o", "vae.html", "--examples", "2"]) == 0
@@ -269,7 +269,7 @@ class TestKinds:
         assert main(["report", str(speech), "-o", str(tmp_path / "report.html")]) == 0
         found = checked(tmp_path / "report.html", place)
         assert "by <u>ben" in found.text
-        assert "red came out louder than it was" in found.text
+        assert "red means that the reconstruction is louder" in found.text
         assert "The mean spectrum of each of the" in found.text
         assert "a second of speech, 16,000 samples" in found.text
         assert "mean squared error" in found.text
@@ -289,15 +289,15 @@ class TestKinds:
             assert (len(samples), rate) == (8000, 16_000)  # half a second, as it was recorded
             assert np.abs(samples).max() > 0.01
         size = sum(map(len, contents))
-        assert f"All of them can be listened to: {size / 1000:,.0f} kB of sound (FLAC) lie in this page" in found.text
+        assert f"All examples have sound: {size / 1000:,.0f} kB (FLAC) in this page" in found.text
 
         most = len(contents[0]) + len(contents[1])
-        monkeypatch.setattr(writing, "SOUND", most)
+        monkeypatch.setattr(writing, "MAX_SOUND_BYTES", most)
         assert main(["report", str(speech), "-o", str(tmp_path / "report.html"), "--overwrite"]) == 0
         found = checked(tmp_path / "report.html", place)
         held = [b64decode(one.partition(",")[2]) for one in found.asked if one.startswith("data:audio/")]
         assert 0 < sum(map(len, held)) <= most
-        assert "The first 1 can be listened to" in found.text
+        assert "The first 1 have sound" in found.text
 
     def test_measures_that_look_alike_are_told_apart(self, pictures, tmp_path):
         assert main(["report", str(pictures), "-o", str(tmp_path / "report.html")]) == 0
@@ -361,13 +361,13 @@ class TestWhatIsMissing:
         assert main(["report", str(moved), "-o", "page.html"]) == 0
         found = checked(Path("page.html"), place)
         assert "results-test-other.json can't be shown" in found.text
-        assert "it is another one by now" in found.text
+        assert "not a result of the current model" in found.text
 
     def test_a_prior_of_another_model(self, moved, pictures, maps, tmp_path, capsys):
         assert main(["report", str(maps), "-o", "page.html", "--prior", str(pictures / "prior")]) == 1
         assert "is a prior of another model" in said(capsys)
         assert main(["report", str(moved), "-o", "page.html", "--prior", str(pictures / "prior")]) == 0
-        assert "drawn by its prior" in checked(Path("page.html")).text
+        assert "sampled from its prior" in checked(Path("page.html")).text
         shutil.copytree(pictures / "prior", tmp_path / "maps" / "prior")
         shutil.copytree(maps, tmp_path / "maps", dirs_exist_ok=True)
         assert main(["report", str(tmp_path / "maps"), "-o", "page.html", "--overwrite"]) == 0

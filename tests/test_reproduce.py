@@ -15,7 +15,7 @@ from PIL import Image
 
 from runs import write_pictures
 from sqvae.cli import main
-from sqvae.cli.reproduction import _Board
+from sqvae.cli.reproduction import _RunDisplay
 from sqvae.paper import ARTEFACTS, SCALES, Results, chosen, plan, report
 from sqvae.paper.methods import METHODS, vector_dimension
 from sqvae.recipes import RECIPES
@@ -454,7 +454,7 @@ def test_what_a_failure_says_is_printed_as_it_is(capsys):
     planned = plan(ARTEFACTS["figure-2"], SCALES["smoke"], [0])[0]
     outcome = Outcome(planned, "failed", reason="no [/such] thing [bold]")
     assert outcome.summary == "failed: no [/such] thing [bold]"
-    board = _Board(Sweep(Path("records"), Path("runs")), 1)
+    board = _RunDisplay(Sweep(Path("records"), Path("runs")), 1)
     with board.progress:
         board.started(planned)
         board.ended(outcome)

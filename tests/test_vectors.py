@@ -221,9 +221,9 @@ class TestRun:
         view = modality_of("vectors").explorer(tokenizer, None)
         example = view.read(file.read_bytes(), "items.npz")
         assert example.name == "items.npz: item 0, first"
-        seen = view.see(example)
+        seen = view.view(example)
         assert seen.codes.tolist() == tokenizer.encode(file)[0].tolist()
-        assert view.alone(torch.arange(3)).shape[:2] == (3, 3)
+        assert view.code_images(torch.arange(3)).shape[:2] == (3, 3)
         from sqvae.modalities.exploring import RefusedError
 
         with pytest.raises(RefusedError, match="the file"):

@@ -12,8 +12,8 @@ from sqvae.analysis import code_colours, code_positions, nearest_codes, neighbou
 from sqvae.config import PriorExperiment, PriorSettings
 from sqvae.metrics import MEASURES
 from sqvae.modalities.images.codebook import code_atlas
-from sqvae.modalities.images.views import drawn_alone, drawn_at, see, see_codes
-from sqvae.modalities.speech.views import see_speech, see_units, spoken_alone
+from sqvae.modalities.images.views import code_images, decoded_image, replacement_images, view_image
+from sqvae.modalities.speech.views import code_spectrograms, decoded_spectrogram, view_utterance
 from sqvae.modalities.views import use_of
 from sqvae.runs import Generator, prepare, train
 from sqvae.tokenizers import load
@@ -40,31 +40,31 @@ def run(tmp_path_factory):
 class TestOneExample:
     def test_it_is_seen_through_its_own_codes(self, tokenizer, kind):
         given = example(kind)
-        seen = see(tokenizer, given)
+        seen = view_image(tokenizer, given)
         assert seen.codes.equal(tokenizer.encode(given[None])[0])
         for shown in (seen.original, seen.reconstruction, seen.difference):
             assert shown.dtype == torch.uint8
             assert shown.shape == (3, *SHAPE[kind][1:])
-        assert seen.reconstruction.equal(see_codes(tokenizer, seen.codes))
+        assert seen.reconstruction.equal(decoded_image(tokenizer, seen.codes))
 
     def test_pictures_are_shown_as_they_are(self):
         given = example("pictures")
-        assert see(picture_tokenizer("pictures"), given).original.equal(given)
+        assert view_image(picture_tokenizer("pictures"), given).original.equal(given)
 
     def test_grey_is_shown_in_three_channels(self):
         given = example("levels")
-        assert see(picture_tokenizer("levels"), given).original.equal(given.expand(3, -1, -1))
+        assert view_image(picture_tokenizer("levels"), given).original.equal(given.expand(3, -1, -1))
 
     def test_without_a_prior_every_code_costs_the_same(self, tokenizer, kind):
-        seen = see(tokenizer, example(kind))
+        seen = view_image(tokenizer, example(kind))
         assert seen.bits == seen.codes.numel() * 4
         assert seen.bits_by == "log2 K"
 
     def test_other_codes_make_another_picture_of_it(self, tokenizer, kind):
         given = example(kind)
-        own = see(tokenizer, given)
+        own = view_image(tokenizer, given)
         changed = (own.codes + 1) % CODES
-        seen = see(tokenizer, given, codes=changed)
+        seen = view_image(tokenizer, given, codes=changed)
         assert seen.codes.equal(changed)
         assert seen.original.equal(own.original)
         assert not seen.reconstruction.equal(own.reconstruction)
@@ -73,14 +73,16 @@ class TestOneExample:
         tokenizer, given = picture_tokenizer("pictures"), example("pictures")
         made = tokenizer.decode(tokenizer.encode(given[None]))[0]
         mse = float((made - given / 255).square().mean())
-        assert see(tokenizer, given).error == f"MSE x 1000 = {1000 * mse:.3f}, PSNR {-10 * math.log10(mse):.1f} dB"
+        assert (
+            view_image(tokenizer, given).error == f"MSE x 1000 = {1000 * mse:.3f}, PSNR {-10 * math.log10(mse):.1f} dB"
+        )
 
     def test_of_label_maps_it_is_the_share_of_wrong_pixels_that_are_known(self):
         tokenizer, given = picture_tokenizer("labels"), example("labels")
         given[:, :4] = 255
         made = tokenizer.decode(tokenizer.encode(given[None]))[0]
         wrong = (made != given[0])[given[0] != 255].float().mean()
-        seen = see(tokenizer, given)
+        seen = view_image(tokenizer, given)
         assert seen.error == f"{float(wrong):.1%} of the pixels are wrong"
         colour = torch.tensor(bytearray.fromhex(tokenizer.medium.unknown[1][1:])).view(3, 1, 1)
         assert (seen.difference[:, :4] == colour).all()
@@ -99,7 +101,7 @@ class TestOneExample:
         tokenizer = picture_tokenizer("pictures")
         settings = PriorExperiment(codebook_size=CODES, shape=(2, 4), prior=PriorSettings(channels=8, layers=2))
         prior = Generator(tokenizer, settings.build().eval(), settings, "")
-        seen = see(tokenizer, example("pictures"), prior)
+        seen = view_image(tokenizer, example("pictures"), prior)
         with torch.no_grad():
             logs = prior.prior(seen.codes[None])[0].log_softmax(-1).gather(-1, seen.codes[..., None])
         assert seen.bits == pytest.approx(-float(logs.sum()) / math.log(2), rel=1e-5)
@@ -111,13 +113,13 @@ class TestOneExample:
             codebook_size=CODES, shape=(2, 4), class_names=("a", "b"), prior=PriorSettings(channels=8, layers=2)
         )
         prior = Generator(tokenizer, settings.build().eval(), settings, "")
-        assert see(tokenizer, example("pictures"), prior).bits_by == "log2 K"
+        assert view_image(tokenizer, example("pictures"), prior).bits_by == "log2 K"
 
 
 class TestSpeech:
     def test_an_utterance_is_seen_as_spectrograms(self):
         tokenizer, frames = speech_tokenizer(), example("speech")
-        seen = see_speech(tokenizer, frames, "ben")
+        seen = view_utterance(tokenizer, frames, "ben")
         assert seen.codes.equal(tokenizer.encode_frames([frames])[0])
         assert seen.original.shape == seen.reconstruction.shape == seen.difference.shape == (3, 80, 51)
         assert seen.bits == 4 * len(seen.codes)
@@ -126,13 +128,13 @@ class TestSpeech:
 
     def test_the_voice_makes_a_difference(self):
         tokenizer, frames = speech_tokenizer(), example("speech")
-        anna, ben = (see_speech(tokenizer, frames, name).reconstruction for name in ("anna", "ben"))
+        anna, ben = (view_utterance(tokenizer, frames, name).reconstruction for name in ("anna", "ben"))
         assert not anna.equal(ben)
 
     def test_codes_and_units_by_themselves(self):
         tokenizer = speech_tokenizer()
-        assert see_units(tokenizer, torch.arange(7)).shape == (3, 80, 14)
-        assert spoken_alone(tokenizer, torch.arange(3)).shape[:3] == (3, 3, 80)
+        assert decoded_spectrogram(tokenizer, torch.arange(7)).shape == (3, 80, 14)
+        assert code_spectrograms(tokenizer, torch.arange(3)).shape[:3] == (3, 3, 80)
 
 
 class TestCodes:
@@ -141,25 +143,25 @@ class TestCodes:
         pictures = prepare(tokenizer.experiment, announce=lambda text: None).part("validation")
         atlas = code_atlas(tokenizer, pictures, codes=3)
         inside = ~atlas.drawn.isnan()
-        alone = drawn_alone(tokenizer, atlas.codes)
+        alone = code_images(tokenizer, atlas.codes)
         assert alone.shape == (3, 3, 12, 12)
         expected = (atlas.drawn.nan_to_num(0.9) * 255).round().byte().expand(-1, 3, -1, -1)
         assert alone.equal(expected)
         assert inside.any()
         for code, tile in zip(atlas.codes.tolist(), alone, strict=True):
             # A map of 2x2 that holds nothing else, around its place (1, 1); the tile is of 3x3.
-            whole = see_codes(tokenizer, torch.full((2, 2), code))
+            whole = decoded_image(tokenizer, torch.full((2, 2), code))
             assert tile[:, :8, :8].equal(whole)
             assert (tile[:, 8:] == 230).all()
 
     def test_what_a_code_would_draw_is_a_part_of_the_changed_picture(self, tokenizer, kind):
-        codes = see(tokenizer, example(kind)).codes
+        codes = view_image(tokenizer, example(kind)).codes
         place, columns = 1, codes.shape[1]
-        patches = drawn_at(tokenizer, codes, place, torch.tensor([3, 5]))
+        patches = replacement_images(tokenizer, codes, place, torch.tensor([3, 5]))
         for code, patch in zip((3, 5), patches, strict=True):
             changed = codes.clone()
             changed[place // columns, place % columns] = code
-            whole = see_codes(tokenizer, changed)
+            whole = decoded_image(tokenizer, changed)
             assert patch[:, 4:8, 4:8].equal(whole[:, 0:4, 4:8])  # its own square, in the middle
             assert (patch[:, :4] == 230).all()  # above the picture
 

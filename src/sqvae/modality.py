@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sqvae.export.exportable import Exportable
     from sqvae.inference.coding import Encoded
     from sqvae.inference.folders import Saved
-    from sqvae.modalities.exploring import ExampleView
+    from sqvae.modalities.exploring import ExampleViewer
     from sqvae.modalities.inspecting import Inspection
     from sqvae.modalities.page import PageView
     from sqvae.modalities.views import DifferenceKey
@@ -171,7 +171,7 @@ class Modality(ABC):
         return ""
 
     @abstractmethod
-    def explorer(self, tokenizer: Any, prior: "Generator | None") -> "ExampleView":
+    def explorer(self, tokenizer: Any, prior: "Generator | None") -> "ExampleViewer":
         """What the page of `sqvae explore` shows of a model."""
 
     # Export

@@ -3,7 +3,7 @@
 import sqvae.cli.exploring
 import sqvae.cli.exporting
 import sqvae.cli.generative
-import sqvae.cli.reporting  # noqa: F401 - whose commands belong to the application, as do those of the others
+import sqvae.cli.reporting  # noqa: F401 - importing these modules registers their commands
 from sqvae.cli.app import main
 from sqvae.cli.groups import arrange
 from sqvae.cli.root import app

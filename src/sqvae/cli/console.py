@@ -1,4 +1,4 @@
-"""What a person sees while something runs."""
+"""Messages and progress bars in the terminal."""
 
 import contextlib
 import math
@@ -19,37 +19,37 @@ err = Console(stderr=True, highlight=False)
 
 
 def note(text: str) -> None:
-    """A sentence beside the results."""
+    """Print a note beside the results."""
     err.print(f"[dim]-[/] {escape(as_typed(text))}", soft_wrap=True)
 
 
 def warning(text: str) -> None:
-    """A sentence that a person should read."""
+    """Print a warning."""
     err.print(f"[bold yellow]warning:[/] {escape(as_typed(text))}", soft_wrap=True)
 
 
 @contextlib.contextmanager
 def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar that is moved by calls with what is being done, how many are done and how many there are.
+    """A progress bar. It is updated by calls with the name of the task, the number of finished items, and their total.
 
-    It is there only while something is under way, since two bars can't be shown at once.
+    The bar is visible only while a task is in progress, because two bars can't be displayed at once.
     """
-    shown: dict[str, Progress] = {}
+    bars: dict[str, Progress] = {}
 
-    def report(what: str, done: int, total: int) -> None:
-        if what not in shown:
-            columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    def report(task: str, done: int, total: int) -> None:
+        if task not in bars:
+            columns = (TextColumn(task), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
             hide()
-            shown[what] = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
-            shown[what].add_task(what, total=total)
-            shown[what].start()
-        shown[what].update(shown[what].task_ids[0], completed=done, total=total)
+            bars[task] = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+            bars[task].add_task(task, total=total)
+            bars[task].start()
+        bars[task].update(bars[task].task_ids[0], completed=done, total=total)
         if done >= total:
             hide()
 
     def hide() -> None:
-        while shown:
-            shown.popitem()[1].stop()
+        while bars:
+            bars.popitem()[1].stop()
 
     try:
         yield report
@@ -57,7 +57,7 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
         hide()
 
 
-_VALIDATED = {
+_VALIDATION_FORMATS = {
     "mse_db": "mse {:7.2f} dB²",
     "unexplained": "unexplained {:6.2f}%",
     "mse": "mse x 1000 {:7.3f}",
@@ -65,26 +65,38 @@ _VALIDATED = {
     "miou": "mIoU {:5.1f}%",
     "bits_per_code": "bits per code {:7.4f}",
 }
-"""How errors on the validation set are shown."""
+"""The formats of the errors on the validation set."""
 
+_RECORD_FORMATS = {
+    "mse_db": "mse {:.1f} dB²",
+    "unexplained": "unexplained {:.1%}",
+    "mse": "mse {:.4f}",
+    "pixel_error": "wrong {:.1%}",
+    "bits_per_code": "bits per code {:.3f}",
+    "perplexity": "sampled perplexity {:.0f}",
+    "variance": "var {:.3g}",
+    "concentration": "conc {:.3g}",
+    "temperature": "temp {:.2f}",
+}
+"""The formats of the values beside the progress bar."""
 
-FIRST_WORD = 10.0
-"""Seconds of training after which it is said how long it will take."""
+FIRST_ESTIMATE = 10.0
+"""The time in seconds after which the first estimate of the duration is printed."""
 
-BETWEEN_LINES = 30.0
-"""Seconds between two lines about the progress where there is no bar to see: in a file, or in a pipe."""
+LINE_INTERVAL = 30.0
+"""The time in seconds between lines about the progress if the output is not a terminal."""
 
-BETWEEN_LOSSES = 1.0
-"""Seconds between two looks at the loss: each waits for the device."""
+LOSS_INTERVAL = 1.0
+"""The time in seconds between updates of the loss. Each update waits for the device."""
 
 
 class TrainingBar(Watcher):
-    """A bar over all steps with the numbers that matter, and a line for each validation.
+    """A progress bar over all steps with the loss and the main measures, and a line for each validation.
 
-    Where no bar can be seen, because the output goes to a file or a pipe, there is a line every half minute instead.
+    If the output is a file or a pipe, there is a line every half minute instead of the bar.
 
     Arguments:
-        clock: tells the time in seconds.
+        clock: a function that returns the time in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -97,58 +109,48 @@ class TrainingBar(Watcher):
             TextColumn("{task.fields[status]}"),
             console=err,
             transient=True,
-            disable=not err.is_terminal,  # a log file wants lines, not bars
+            disable=not err.is_terminal,  # a log file should contain lines, not bars
         )
         self._task = self._progress.add_task("training", total=None, status="")
         self._clock = clock
         self._pace: Pace | None = None
         self._statistics: Mapping[str, float] = {}
         self._loss = math.nan
-        self._looked = self._told = -math.inf
+        self._loss_time = self._line_time = -math.inf
 
     def started(self, position: Position) -> None:
         self._progress.update(self._task, total=position.steps, completed=position.step)
         self._progress.start()
 
     def stepped(self, position: Position, rate: float, loss: Tensor) -> None:
-        # Rich refreshes ten times a second by itself; setting a number costs little.
+        # Rich redraws the bar ten times per second by itself, so that this update is cheap.
         epoch = f"{'epoch ' if self._wide else ''}{position.epoch + 1}/{position.epochs}"
         self._progress.update(self._task, completed=position.step, description=epoch)
         now = self._clock()
         if self._pace is None:
-            self._pace, self._told = Pace(position.step, now), now  # the first step takes longer than others
-        if now - self._looked >= BETWEEN_LOSSES:
-            self._looked, self._loss = now, float(loss)
-            self._show(position, self._pace, now)
-        if now - self._told >= (BETWEEN_LINES if self._told > self._pace.time else FIRST_WORD):
-            self._say(position, self._pace, now)
-            self._told = now
+            self._pace, self._line_time = Pace(position.step, now), now  # the first step takes longer than others
+        if now - self._loss_time >= LOSS_INTERVAL:
+            self._loss_time, self._loss = now, float(loss)
+            self._update_status(position, self._pace, now)
+        if now - self._line_time >= (LINE_INTERVAL if self._line_time > self._pace.time else FIRST_ESTIMATE):
+            self._print_line(position, self._pace, now)
+            self._line_time = now
 
     def recorded(self, position: Position, statistics: Mapping[str, float]) -> None:
         self._statistics = statistics
 
-    def _show(self, position: Position, pace: Pace, now: float) -> None:
-        """The loss and the speed, and what the last record says."""
-        shown = {
-            "mse_db": "mse {:.1f} dB²",
-            "unexplained": "unexplained {:.1%}",
-            "mse": "mse {:.4f}",
-            "pixel_error": "wrong {:.1%}",
-            "bits_per_code": "bits per code {:.3f}",
-            "perplexity": "drawn perplexity {:.0f}",
-            "variance": "var {:.3g}",
-            "concentration": "conc {:.3g}",
-            "temperature": "temp {:.2f}",
-        }
+    def _update_status(self, position: Position, pace: Pace, now: float) -> None:
+        """Update the speed, the loss, and the values of the last record beside the bar."""
         # In a narrow terminal there is room for the bar, the time left, the speed and the loss.
-        there = [name for name in shown if self._wide and name in self._statistics]
-        parts = [shown[name].format(self._statistics[name]) for name in there if is_main(name, self._statistics)]
+        known = [name for name in _RECORD_FORMATS if self._wide and name in self._statistics]
+        names = [name for name in known if is_main(name, self._statistics)]
+        parts = [_RECORD_FORMATS[name].format(self._statistics[name]) for name in names]
         speed = [f"{pace.steps_per_second(position.step, now):.3g} steps/s"] if position.step > pace.step else []
         self._progress.update(self._task, status=" ".join([*speed, f"loss per example {self._loss:.0f}", *parts]))
 
-    def _say(self, position: Position, pace: Pace, now: float) -> None:
-        """How far it is and how long it will take: once, and where there is no bar, again and again."""
-        first = self._told <= pace.time
+    def _print_line(self, position: Position, pace: Pace, now: float) -> None:
+        """Print the progress and the remaining time: once, and repeatedly if there is no bar."""
+        first = self._line_time <= pace.time
         if not first and not self._progress.disable:
             return
         left = pace.seconds_left(position.step, position.steps, now)
@@ -162,8 +164,8 @@ class TrainingBar(Watcher):
         width = int(math.log10(position.epochs)) + 1
         loss = "nats per code" if "bits_per_code" in measures else "loss per dimension"
         parts = [f"epoch {position.epoch:>{width}}/{position.epochs}", f"{loss} {validation.loss:8.4f}"]
-        shown = [name for name in _VALIDATED if name in measures and is_main(name, measures)]
-        parts += [_VALIDATED[name].format(MEASURES[name].shown(measures[name])) for name in shown]
+        names = [name for name in _VALIDATION_FORMATS if name in measures and is_main(name, measures)]
+        parts += [_VALIDATION_FORMATS[name].format(MEASURES[name].shown(measures[name])) for name in names]
         if "perplexity" in measures:
             parts.append(f"perplexity {measures['perplexity']:6.1f}")
             parts.append(f"codes {int(measures['codes_used'])}/{len(validation.counts)}")

@@ -1,11 +1,11 @@
-"""The command that opens a run in the browser."""
+"""The command for the page in the browser."""
 
 import importlib.util
 from typing import Annotated
 
 import typer
 
-from sqvae.cli.options import HeldOut, Prior, Run
+from sqvae.cli.options import OtherData, Prior, Run
 from sqvae.cli.root import app
 
 
@@ -18,15 +18,15 @@ def explore(
             "--port", metavar="N", min=1, max=65535, help="The port of the page. Default: a free one near 8500."
         ),
     ] = None,
-    opened: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page in the browser, or only say where it is.")
+    open_browser: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in the browser, or only print its address.")
     ] = True,
-    data: HeldOut = None,
+    data: OtherData = None,
     prior: Prior = None,
 ) -> None:
-    """Look at a run in the browser: drop a picture, see its codes, change them. Ctrl-C stops it.
+    """Explore a run in the browser: show reconstructions and codes of your files, and replace codes. Ctrl-C stops it.
 
-    The page is for this machine only, and asks nothing of any other.
+    The page is available on this machine only, and sends no requests to other machines.
     """
     if importlib.util.find_spec("nicegui") is None:
         raise ModuleNotFoundError("the page needs NiceGUI: install it with pip install -e '.[explore]'")
@@ -36,8 +36,8 @@ def explore(
     from sqvae.explore import free_socket, open_run, serve
 
     def started(address: str) -> None:
-        console.out.print(f"{run} is at {address} on this machine; Ctrl-C stops it", soft_wrap=True)
-        if opened:
+        console.out.print(f"The page of {run} is at {address} on this machine. Ctrl-C stops it.", soft_wrap=True)
+        if open_browser:
             webbrowser.open(address)
 
     with console.progress_bar() as progress:

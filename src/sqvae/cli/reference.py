@@ -1,6 +1,6 @@
-"""The page of commands in the documentation, from what help knows: ``python -m sqvae.cli.reference docs/commands.md``.
+"""Write the page of commands in the documentation from the help texts.
 
-Nothing about a command is written twice.
+Usage: ``python -m sqvae.cli.reference docs/commands.md``
 """
 
 import re
@@ -11,20 +11,21 @@ from typing import Any
 
 import typer
 
-import sqvae.cli  # noqa: F401 - which defines the commands
+import sqvae.cli  # noqa: F401 - importing it registers the commands
 from sqvae.cli.groups import GROUPS
 from sqvae.cli.root import app
 
-MAKER = "make commands-docs"
+GENERATOR = "make commands-docs"
 
 INTRODUCTION = (
-    f"What `sqvae COMMAND --help` prints, in one place. Written by `{MAKER}`; do not edit. A RUN is the folder of a "
-    f"training run; what stands in brackets may be left out."
+    "The help texts of all commands, as printed by `sqvae COMMAND --help`. "
+    f"Written by `{GENERATOR}`; do not edit. "
+    "A RUN is the folder of a training run. Arguments in brackets are optional."
 )
 
 
 def commands_page() -> str:
-    """The page, in Markdown."""
+    """The page in Markdown."""
     group: Any = typer.main.get_command(app)
     parts = ["# Commands", INTRODUCTION, *(_contents(group))]
     for title, names in GROUPS.items():
@@ -44,11 +45,11 @@ def _contents(group: Any) -> list[str]:
 
 
 def _described(name: str, command: Any) -> list[str]:
-    """A section on one command."""
+    """The section about one command."""
     arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
     options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
-    usage = " ".join(["sqvae", name, *map(_place, arguments), *(["[OPTIONS]"] if options else [])])
-    rows = [f"| `{_cell(_name(one))}` | {_cell(_sentence(one))} |" for one in [*arguments, *options]]
+    usage = " ".join(["sqvae", name, *map(_placeholder, arguments), *(["[OPTIONS]"] if options else [])])
+    rows = [f"| `{_cell(_name(one))}` | {_cell(_description(one))} |" for one in [*arguments, *options]]
     example = command.epilog.removeprefix("Example: ")
     return [
         f"### `sqvae {name}`",
@@ -63,21 +64,21 @@ def _paragraphs(text: str) -> list[str]:
     return [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
 
 
-def _place(argument: Any) -> str:
-    """How an argument stands in a command."""
+def _placeholder(argument: Any) -> str:
+    """The placeholder of an argument in the usage line."""
     name = f"{argument.metavar}..." if argument.nargs == -1 else str(argument.metavar)
     return name if argument.required else f"[{name}]"
 
 
 def _name(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
-        return _place(parameter)
+        return _placeholder(parameter)
     names = ", ".join(sorted([*parameter.opts, *parameter.secondary_opts], key=len))
     return names if parameter.is_flag else f"{names} {parameter.metavar}"
 
 
-def _sentence(parameter: Any) -> str:
-    """What help says of it, with what it is if it is not given."""
+def _description(parameter: Any) -> str:
+    """The help text of an argument or option, with its default value."""
     text, default = parameter.help or "", parameter.default
     if parameter.required and parameter.param_type_name == "option":
         return f"{text} Required."
@@ -87,7 +88,7 @@ def _sentence(parameter: Any) -> str:
 
 
 def _cell(text: str) -> str:
-    """Without what is markup in a terminal, and with what is markup in a table escaped."""
+    """A text for a cell of a table, without terminal markup and with escaped table markup."""
     return re.sub(r"\\(?=\[)", "", text).replace("|", "\\|")
 
 

@@ -5,22 +5,22 @@ from typing import Annotated
 
 import typer
 
-from sqvae.cli.options import HeldOut, Overwrite, Prior
+from sqvae.cli.options import LocalRun, OtherData, Overwrite, Prior
 from sqvae.cli.root import app
 
 
 @app.command(epilog="Example: sqvae report runs/photos -o report.html")
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The page (.html).")],
-    data: HeldOut = None,
+    run: LocalRun,
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The page to write (.html).")],
+    data: OtherData = None,
     prior: Prior = None,
     examples: Annotated[
-        int, typer.Option("--examples", metavar="N", min=1, max=64, help="How many held-out examples to show.")
+        int, typer.Option("--examples", metavar="N", min=1, max=64, help="The number of held-out examples to show.")
     ] = 8,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write a page about a run, in one file that needs no other: examples, codebook, training, measures, samples."""
+    """Write a page about a run as a single HTML file: examples, codebook, training curves, measures and samples."""
     from sqvae.cli import console
     from sqvae.pages import write_run_page
 

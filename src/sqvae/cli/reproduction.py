@@ -1,4 +1,4 @@
-"""Tables and figures made while a person watches, and shown."""
+"""Progress and results of `sqvae reproduce` in the terminal."""
 
 import typer
 from rich.markup import escape
@@ -13,34 +13,34 @@ from sqvae.sweeps import Outcome, Planned, Sweep, SweepStoppedError
 
 
 def show_plan(asked: Reproduction) -> None:
-    """The runs, how long each trains, and which are done."""
+    """Print the runs, the number of epochs of each, and which are done."""
     planned = asked.planned_runs()
     done = 0
     for one in planned:
         finished = asked.is_done(one)
         done += finished
-        how = "done" if finished else f"{one.experiment.training.epochs} epochs"
-        console.out.print(f"{one.title}: {how}, {one.experiment.data.source}", soft_wrap=True)
-    console.note(f"{counted(len(planned), 'run')}, {done} done; what each learns from is named last")
+        state = "done" if finished else f"{one.experiment.training.epochs} epochs"
+        console.out.print(f"{one.title}: {state}, {one.experiment.data.source}", soft_wrap=True)
+    console.note(f"{counted(len(planned), 'run')}, {done} done; each line ends with the data of the run")
 
 
 def carry_out(asked: Reproduction, *, download: bool) -> None:
-    """Run what is missing, and show what came of it. The exit code is 1 if a run has failed."""
+    """Run the missing experiments, and print the results. The exit code is 1 if a run has failed."""
     planned, sweep = asked.planned_runs(), asked.sweep()
-    board = _Board(sweep, len(planned))
+    display = _RunDisplay(sweep, len(planned))
     try:
-        with board.progress:
+        with display.progress:
             failed = asked.carry_out(
                 sweep,
                 planned,
                 download=download,
                 announce=console.note,
-                on_start=board.started,
-                on_outcome=board.ended,
-                on_look=board.look,
+                on_start=display.started,
+                on_outcome=display.ended,
+                on_look=display.update,
             )
     except SweepStoppedError as stop:
-        console.err.print(f"Stopped: {stop}. The same command goes on.", soft_wrap=True)
+        console.err.print(f"Stopped: {stop}. The same command resumes.", soft_wrap=True)
         raise typer.Exit(128 + stop.signal_number) from None
     for sentence in (*failures(sweep, failed), *asked.left_open(planned)):
         console.warning(sentence)
@@ -51,15 +51,15 @@ def carry_out(asked: Reproduction, *, download: bool) -> None:
 
 
 def show_reports(asked: Reproduction) -> None:
-    """Write all that the records amount to, and show what was asked for."""
+    """Write the reports of all records, and print the requested ones."""
     for report in asked.write_reports(warn=console.warning):
         _show(report)
     index, page = asked.pages
-    console.out.print(f"All of it on one page: {index} and {page}", soft_wrap=True)
+    console.out.print(f"All results on one page: {index} and {page}", soft_wrap=True)
 
 
-class _Board:
-    """A bar for all runs, one for each that is under way, and a line for each that has ended."""
+class _RunDisplay:
+    """A progress bar over all runs, one for each active run, and a line for each finished run."""
 
     def __init__(self, sweep: Sweep, total: int) -> None:
         self.sweep = sweep
@@ -75,7 +75,7 @@ class _Board:
         )
         self._all = self.progress.add_task("runs", total=total)
         self._running: dict[str, tuple[Planned, TaskID]] = {}
-        self._looks = 0
+        self._updates = 0
 
     def started(self, planned: Planned) -> None:
         epochs = planned.experiment.training.epochs
@@ -91,25 +91,25 @@ class _Board:
             line = f"{self.done}/{self.total}  {outcome.planned.title}: {outcome.summary}"
             self.progress.console.print(escape(line), soft_wrap=True)
 
-    def look(self) -> None:
-        self._looks += 1
-        if console.err.is_terminal and self._looks % 10 == 0:
+    def update(self) -> None:
+        self._updates += 1
+        if console.err.is_terminal and self._updates % 10 == 0:
             for planned, task in self._running.values():
                 self.progress.update(task, completed=self.sweep.epochs_done(planned))
 
 
-def _show(one: Report) -> None:
-    console.out.print(f"[bold]{escape(one.title)}[/]\n{escape(one.setting)}", soft_wrap=True)
-    for table in one.tables:
-        shown = Table(*map(escape, table.header), title=escape(table.title), title_justify="left")
+def _show(report: Report) -> None:
+    console.out.print(f"[bold]{escape(report.title)}[/]\n{escape(report.setting)}", soft_wrap=True)
+    for table in report.tables:
+        printed = Table(*map(escape, table.header), title=escape(table.title), title_justify="left")
         for row in table.rows:
-            shown.add_row(*map(escape, row))
-        console.out.print(shown)
+            printed.add_row(*map(escape, row))
+        console.out.print(printed)
         if table.note:
             console.out.print(escape(table.note), soft_wrap=True)
-    for claim in one.claims:
+    for claim in report.claims:
         colour = "green" if claim.holds else "red"
-        ground = escape(f"({claim.evidence}).{claim.explanation}")
-        console.out.print(f"- {escape(claim.text)}: [{colour}]{claim.verdict}[/] {ground}", soft_wrap=True)
-    for note in one.notes:
+        reason = escape(f"({claim.evidence}).{claim.explanation}")
+        console.out.print(f"- {escape(claim.text)}: [{colour}]{claim.verdict}[/] {reason}", soft_wrap=True)
+    for note in report.notes:
         console.out.print(escape(note), soft_wrap=True)

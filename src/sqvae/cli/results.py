@@ -1,4 +1,4 @@
-"""What several commands say of their results."""
+"""The output of results that several commands share."""
 
 from rich.table import Table
 
@@ -7,25 +7,26 @@ from sqvae.cli import console
 from sqvae.data.wording import counted
 from sqvae.inference import Saved
 
-VOCODER = "sound by the method of Griffin and Lim; a neural vocoder, given the .npy frames, sounds better"
+VOCODER = "sound, synthesized by the Griffin-Lim method; a neural vocoder gives better sound from the .npy frames"
+"""The note about the sound that is written for frames."""
 
 
 def show_evaluation(result: EvaluatedRun) -> None:
-    """Print what was measured, on what, and where it is kept."""
-    table = Table("what", "value", title=result.setting, title_justify="left")
-    for what, value in result.rows.items():
-        table.add_row(what, value)
+    """Print the measures, the data they were computed on, and the files they were saved to."""
+    table = Table("measure", "value", title=result.setting, title_justify="left")
+    for measure, value in result.rows.items():
+        table.add_row(measure, value)
     console.out.print(table)
     for sentence in result.meanings:
         console.note(sentence)
     for sentence in result.warnings:
         console.warning(sentence)
     for path in result.written:
-        console.note(f"written: {path}")
+        console.note(f"saved: {path}")
 
 
 def show_saved(saved: Saved) -> None:
-    """Print how many results there are, and where."""
+    """Print the number of results and their location."""
     text = f"{counted(saved.number, saved.noun)} in {saved.path}"
     if saved.mels is None:
         console.out.print(text)

@@ -1,4 +1,4 @@
-"""The application that commands belong to, and what they share. Nothing heavy is imported here."""
+"""The application with which commands are registered, and functions they share. No heavy modules are imported here."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ from sqvae.files import UncheckedWarning
 app = typer.Typer(
     name="sqvae",
     cls=PlainGroup,
-    help="Discrete representations that use their whole codebook: pictures to tokens, and back.",
+    help="Discrete representations that use their whole codebook: encode images as tokens, and decode them.",
     epilog="Start with: sqvae train demo",
     no_args_is_help=True,
     add_completion=False,
@@ -28,8 +28,8 @@ app = typer.Typer(
 )
 
 
-typed_words: ContextVar[list[str]] = ContextVar("typed")
-"""What stood on the command line."""
+command_line: ContextVar[list[str]] = ContextVar("command_line")
+"""The arguments on the command line."""
 
 
 @app.callback(invoke_without_command=True)
@@ -45,14 +45,14 @@ def _root(
 
 @contextlib.contextmanager
 def ended_by_sigterm() -> Iterator[None]:
-    """Within the block, SIGTERM ends the process as an error does: what is half written is removed on the way out.
+    """Within the block, SIGTERM raises `SystemExit`, so that incomplete files are removed before the process ends.
 
-    Python's own answer to SIGTERM is to end at once, and leave everything lying about. A second one changes nothing.
+    By default, Python would end immediately and leave them behind. A second SIGTERM is ignored.
     """
-    is_ours = (
+    is_default = (
         threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     )
-    if not is_ours:
+    if not is_default:
         yield
         return
 
@@ -68,9 +68,9 @@ def ended_by_sigterm() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def warnings_in_words() -> Iterator[None]:
-    """Within the block, a warning about a file is said as everything else is, and not as Python shows its own."""
-    usual = warnings.showwarning
+def warnings_on_console() -> Iterator[None]:
+    """Within the block, warnings about files are printed in the format of all other messages."""
+    default = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
         if issubclass(category, UncheckedWarning):
@@ -78,32 +78,32 @@ def warnings_in_words() -> Iterator[None]:
 
             console.warning(str(message))
         else:
-            usual(message, category, *rest)
+            default(message, category, *rest)
 
     warnings.showwarning = show  # type: ignore[assignment]
     try:
         yield
     finally:
-        warnings.showwarning = usual
+        warnings.showwarning = default
 
 
 def is_launched() -> bool:
-    """Whether this process is already one of several, started by us, torchrun or `accelerate launch`."""
+    """Whether this process is one of several that sqvae, torchrun or `accelerate launch` has started."""
     return "LOCAL_RANK" in os.environ
 
 
 def is_first_process() -> bool:
-    """Whether this process talks to the person."""
+    """Whether this process prints messages; the others are silent."""
     return os.environ.get("RANK", "0") == "0"
 
 
-def launched_elsewhere(devices: int | None, nodes: int, extra: list[str]) -> bool:
-    """Start several processes if they are asked for; True when they have done the work."""
+def ran_in_processes(devices: int | None, nodes: int, extra: list[str]) -> bool:
+    """Run the command in several processes if they are requested. Returns whether this was done."""
     if is_launched() or ((devices or 1) == 1 and nodes == 1):
         return False
     from sqvae.training import launch
 
-    code = launch([*typed_words.get(), *extra], devices or 1, nodes)
+    code = launch([*command_line.get(), *extra], devices or 1, nodes)
     if code:
         raise typer.Exit(code)
     return True

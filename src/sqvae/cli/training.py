@@ -1,4 +1,4 @@
-"""Training where a person can watch, and what is said of it."""
+"""Training with progress in the terminal, and the output before and after it."""
 
 import dataclasses
 from collections.abc import Callable
@@ -26,50 +26,52 @@ MEASURES = {
     "histogram_bits_per_code": "bits per code, by the histogram of training codes",
     "uniform_bits_per_code": "bits per code, all codes equally likely",
 }
+"""The labels of the measures of a prior."""
 
 
-def say_taken_as(taken_as: TakenAs, source: str) -> None:
-    """As what the data is taken, and why; where that is in doubt, loudly, with what settles it."""
+def show_kind_of_data(taken_as: TakenAs, source: str) -> None:
+    """Print the detected kind of data with the reason. If it is in doubt, also print the commands that settle it."""
     console.note(f"data: {taken_as}")
     if taken_as.doubt is not None:
-        as_maps = f"To take them as label maps: sqvae train label-maps --data {source}"
+        hint = f"To take them as label maps: sqvae train label-maps --data {source}"
         if taken_as.conversion is not None:
-            as_maps = f"To train on classes, {taken_as.conversion}, and then: sqvae train label-maps --data DIR"
-        console.warning(f"{taken_as.doubt}. {as_maps}; as pictures: sqvae train pictures --data {source}")
+            hint = f"To train on classes, {taken_as.conversion}, and then: sqvae train label-maps --data DIR"
+        console.warning(f"{taken_as.doubt}. {hint}; as pictures: sqvae train pictures --data {source}")
 
 
 def show_forecast(experiment: Experiment, minutes: float | None) -> None:
-    """Say what a run would do and how long that takes here; and every setting, as JSON, on standard output."""
+    """Print the expected duration of a run, and on standard output all its settings as JSON."""
     source = experiment.data.source
     try:
         with console.progress_bar() as progress:
-            ahead = forecast(experiment, minutes=minutes, announce=console.note, progress=progress)
+            expected = forecast(experiment, minutes=minutes, announce=console.note, progress=progress)
     except FileNotFoundError as failure:
         if source not in SETS:
             raise
-        console.warning(f"{failure}. What is decided from the data is not known yet, and null below")
+        console.warning(f"{failure}. Settings that are derived from the data are not known yet, and are null below")
     else:
-        experiment = ahead.experiment
+        experiment = expected.experiment
         console.note(
-            f"a step takes {ahead.seconds_a_step:.2g} seconds on this machine, so training takes about "
-            f"{in_words(ahead.seconds)}"
+            f"a step takes {expected.seconds_a_step:.2g} seconds on this machine, so training takes about "
+            f"{in_words(expected.seconds)}"
         )
     complete = dataclasses.replace(experiment, quantizer=quantizer_settings(experiment))
     console.out.print_json(data=dataclasses.asdict(complete))
 
 
 def _observers(run: RunFolder, progress: Progress) -> dict[str, Any]:
-    """Who watches, and who hears about the data: nobody but in the first process."""
+    """The watchers and the output functions of a training. Only the first process has any output."""
     if not is_first_process():
         return {"announce": lambda text: None}
     return {"watchers": [console.TrainingBar(), Drawings(run)], "announce": console.note, "progress": progress}
 
 
-def watched(run: RunFolder, work: Callable[..., Any]) -> None:
-    """Train a model where a person can watch, and say what came of it and what to do next.
+def train_with_progress(run: RunFolder, work: Callable[..., Any]) -> None:
+    """Train a model with progress in the terminal, and print its evaluation and the next command.
 
     Arguments:
-        work: trains; it takes `watchers`, `announce` and `progress`.
+        run: the folder of the run.
+        work: the function that trains. It accepts `watchers`, `announce` and `progress`.
     """
     _trained(run, work)
     if not is_first_process():
@@ -77,23 +79,23 @@ def watched(run: RunFolder, work: Callable[..., Any]) -> None:
     with console.progress_bar() as progress:
         result = evaluate_run(run.path, progress=progress, announce=lambda note: None)
     show_evaluation(result)
-    what = modality_of(read_experiment(run)[0].kind).inputs
-    use = f"encode {run} {what} -o codes.safetensors"
+    inputs = modality_of(read_experiment(run)[0].kind).inputs
+    command = f"encode {run} {inputs} -o codes.safetensors"
     if not result.codebook_size:
-        use = f"reconstruct {run} {what} -o rebuilt"
-    console.out.print(f"Done: {run}. Use it with: sqvae {use}", soft_wrap=True)
+        command = f"reconstruct {run} {inputs} -o rebuilt"
+    console.out.print(f"Done: {run}. Use it with: sqvae {command}", soft_wrap=True)
 
 
-def watched_prior(folder: RunFolder, work: Callable[..., Any]) -> None:
-    """Train a prior where a person can watch, and say what came of it and what to do next."""
+def train_prior_with_progress(folder: RunFolder, work: Callable[..., Any]) -> None:
+    """Train a prior with progress in the terminal, and print its evaluation and the next command."""
     _trained(folder, work)
     if not is_first_process():
         return
     with console.progress_bar() as progress:
         result = evaluate_prior(folder.path, progress=progress)
-    table = Table("what", "value", title=result.setting, title_justify="left")
-    for measure, words in MEASURES.items():
-        table.add_row(words, f"{result.measures[measure]:.3f}")
+    table = Table("measure", "value", title=result.setting, title_justify="left")
+    for measure, label in MEASURES.items():
+        table.add_row(label, f"{result.measures[measure]:.3f}")
     console.out.print(table)
     for finding in result.findings:
         console.warning(finding)
@@ -104,12 +106,14 @@ def watched_prior(folder: RunFolder, work: Callable[..., Any]) -> None:
 
 
 def _trained(run: RunFolder, work: Callable[..., Any]) -> None:
-    """Train where a person can watch, to the end, or until they stop it."""
+    """Train with progress in the terminal until the end or an interruption."""
     try:
         with console.progress_bar() as progress:
             work(**_observers(run, progress))
     except TrainingStoppedError as stop:
         if is_first_process():
-            console.err.print(f"Stopped at {stop.position}, and saved. Go on with: sqvae resume {run}", soft_wrap=True)
+            console.err.print(
+                f"Stopped at {stop.position}. A checkpoint is saved. Resume with: sqvae resume {run}", soft_wrap=True
+            )
         raise typer.Exit(128 + stop.signal_number if stop.signal_number else 1) from None
     leave_other_processes()

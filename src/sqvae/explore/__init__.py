@@ -1,4 +1,4 @@
-"""A trained run in the browser: look at examples through their codes, change codes, see what becomes of it."""
+"""The page of `sqvae explore`: examples with codes that can be replaced, the codebook, training curves and samples."""
 
 from sqvae.explore.explorer import Explorer, explorer_of
 from sqvae.explore.opening import open_run

@@ -1,4 +1,4 @@
-"""Pictures and maps of codes, as SVG and HTML that stand in the page. Every text in them is escaped."""
+"""Images and maps of codes as SVG and HTML. All text in them is escaped."""
 
 from collections.abc import Sequence
 
@@ -9,28 +9,29 @@ from sqvae.modalities.exploring import Box
 from sqvae.reports.charts import time_axis
 from sqvae.reports.page import address_of, as_png, words
 
-NUMBERED = 10
-"""Maps of so many columns have room for the codes' numbers."""
+MAX_NUMBERED_COLUMNS = 10
+"""The largest number of columns of a map whose cells have room for the numbers of the codes."""
 
 
-def address(picture: Tensor) -> str:  # uint8 (3, H, W)
-    """An address that holds all of a picture."""
-    return address_of(as_png(np.ascontiguousarray(picture.permute(1, 2, 0).numpy())))
+def address(image: Tensor) -> str:  # uint8 (3, H, W)
+    """A data URL that contains an image."""
+    return address_of(as_png(np.ascontiguousarray(image.permute(1, 2, 0).numpy())))
 
 
-def picture(shown: Tensor, description: str, box: Box | None = None, *, wide: bool = False) -> str:
-    """A picture, uint8 (3, H, W), with a frame around a part of it.
+def image_svg(image: Tensor, description: str, box: Box | None = None, *, wide: bool = False) -> str:
+    """An image, uint8 (3, H, W), with a frame around a part of it.
 
     Arguments:
-        description: for those who can't see it.
-        wide: stretch it to a strip.
+        description: the text for screen readers.
+        box: the part with a frame; None: no frame.
+        wide: stretch the image to the full width.
     """
-    height, width = shown.shape[1:]
+    height, width = image.shape[1:]
     stretched = ' preserveAspectRatio="none"' if wide else ""
     return (
         f'<svg class="{"strip" if wide else "picture"}" viewBox="0 0 {width} {height}"{stretched} role="img" '
         f'aria-label="{words(description)}"><image width="{width}" height="{height}" '
-        f'preserveAspectRatio="none" href="{address(shown)}"/>{_frame(box)}</svg>'
+        f'preserveAspectRatio="none" href="{address(image)}"/>{_frame(box)}</svg>'
     )
 
 
@@ -46,39 +47,40 @@ def code_map(
     *,
     wide: bool = False,
 ) -> str:  # (h, w) or (n,)
-    """The codes of an example in their colours, each a cell that can be chosen, where its part of the picture is.
+    """A map of an example's codes, with a selectable cell in the colour of the code at each position.
 
-    The map has the coordinates of the picture, so that at the same width one lies exactly as the other. Cells meet, and
-    a thin line of their own parts them. Where a place is selected, all places with the same code stand out. A mark
-    tells what was changed.
+    The map has the coordinates of the image, so that each cell aligns with its part of the image. If a position is
+    selected, all positions with the same code are highlighted. Positions whose code was replaced have a mark.
 
     Arguments:
-        own: the example's own codes.
-        columns: how many stand in a row.
-        boxes: the part of the picture that each place stands for.
-        size: (width, height) of the picture.
-        colours: of all K codes.
-        names: of the places.
-        selected: one of them.
-        wide: stretch it to a strip.
+        codes: the current codes.
+        own: the example's own codes, before any replacement.
+        columns: the number of codes in a row.
+        boxes: the part of the image that each position covers.
+        size: (width, height) of the image.
+        colours: the colours of all K codes.
+        names: the names of the positions.
+        selected: the selected position; None: no position is selected.
+        wide: stretch the map to the full width.
     """
-    flat, before = codes.flatten().tolist(), own.flatten().tolist()
+    flat, flat_own = codes.flatten().tolist(), own.flatten().tolist()
     width, height = size
-    numbered = columns <= NUMBERED and not wide
-    chosen = None if selected is None else flat[selected]
+    numbered = columns <= MAX_NUMBERED_COLUMNS and not wide
+    selected_code = None if selected is None else flat[selected]
     rows = []
     for start in range(0, len(flat), columns):
         cells = []
-        for place in range(start, min(start + columns, len(flat))):
-            code, box = flat[place], _inside(boxes[place], width, height)
-            state = "" if chosen is None else " same" if code == chosen else " other"
-            state += " chosen current" if place == selected else ""
+        for position in range(start, min(start + columns, len(flat))):
+            code, box = flat[position], _inside(boxes[position], width, height)
+            state = "" if selected_code is None else " same" if code == selected_code else " other"
+            state += " chosen current" if position == selected else ""
             text = _number(box, code) if numbered else ""
-            mark = _mark(box, wide) if code != before[place] else ""
+            mark = _mark(box, wide) if code != flat_own[position] else ""
             cells.append(
-                f'<g role="gridcell" id="place-{place}" class="cell{state}" data-place="{place}" '
-                f'aria-selected="{str(place == selected).lower()}" aria-label="{words(names[place])}: code {code}">'
-                f'<rect {_place(box)} fill="{colours[code]}"/>{text}{mark}</g>'
+                f'<g role="gridcell" id="position-{position}" class="cell{state}" data-position="{position}" '
+                f'aria-selected="{str(position == selected).lower()}" '
+                f'aria-label="{words(names[position])}: code {code}">'
+                f'<rect {_rectangle(box)} fill="{colours[code]}"/>{text}{mark}</g>'
             )
         rows.append(f'<g role="row">{"".join(cells)}</g>')
     stretched = ' preserveAspectRatio="none"' if wide else ""
@@ -89,16 +91,16 @@ def code_map(
 
 
 def _inside(box: Box, width: int, height: int) -> Box:
-    """The last code of an odd number of frames stands for one of them."""
+    """The part of a box inside the image: with an odd number of frames, the last code covers only one."""
     return Box(box.left, box.top, min(box.width, width - box.left), min(box.height, height - box.top))
 
 
-def _place(box: Box) -> str:
+def _rectangle(box: Box) -> str:
     return f'x="{box.left:g}" y="{box.top:g}" width="{box.width:g}" height="{box.height:g}"'
 
 
 def _frame(box: Box | None) -> str:
-    return "" if box is None else f'<rect class="halo" {_place(box)}/><rect class="frame" {_place(box)}/>'
+    return "" if box is None else f'<rect class="halo" {_rectangle(box)}/><rect class="frame" {_rectangle(box)}/>'
 
 
 def _number(box: Box, code: int) -> str:
@@ -108,7 +110,7 @@ def _number(box: Box, code: int) -> str:
 
 
 def _mark(box: Box, wide: bool) -> str:
-    """Of a place that was changed."""
+    """The mark of a position whose code was replaced."""
     if wide:
         return (
             f'<rect class="mark" x="{box.left:g}" y="{box.top:g}" width="{box.width:g}" height="{box.height / 4:g}"/>'
@@ -118,11 +120,11 @@ def _mark(box: Box, wide: bool) -> str:
     return f'<circle cx="{x:g}" cy="{y:g}" r="{0.08 * side:.3g}"/>'
 
 
-def seconds_below(seconds: float) -> str:
-    """Seconds along the width of a strip."""
+def time_scale(seconds: float) -> str:
+    """A time axis in seconds below a strip."""
     return f'<svg class="seconds" role="img" aria-label="{seconds:.2f} seconds">{time_axis(seconds)}</svg>'
 
 
 def tile(href: str, description: str) -> str:
-    """What a code draws alone."""
+    """The image of a code."""
     return f'<img class="tile" alt="{words(description)}" src="{href}">'

@@ -1,4 +1,4 @@
-"""What all tabs of the page share: the model, its prior, held-out examples, and what is known of its codes."""
+"""The state that all browser tabs share: the model, its prior, held-out examples, and the codebook usage."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from sqvae.analysis import Curve, code_colours, code_positions, nearest_codes, training_views
 from sqvae.explore.drawings import address
-from sqvae.modalities.exploring import Example, ExampleView
+from sqvae.modalities.exploring import Example, ExampleViewer
 from sqvae.modalities.views import recorded_use
 from sqvae.modality import modality_of
 from sqvae.reports.codebook import percent
@@ -21,82 +21,85 @@ from sqvae.runs import Generator, findings_of
 from sqvae.tokenizers import Tokenizer
 from sqvae.training import RunFolder, read_records
 
-COUNTED = 200
-"""Held-out examples on which codes are counted, where the run has not recorded it."""
+COUNTED_EXAMPLES = 200
+"""The number of held-out examples for the codebook usage, if the run has not recorded it."""
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Explorer:
-    """A run, ready to be explored. :func:`explorer_of` makes one."""
+    """A run as the page shows it. Use :func:`explorer_of` to create one."""
 
     run: Path
+    """The folder of the run."""
     tokenizer: Tokenizer
     prior: Generator | None
-    kind: ExampleView
+    viewer: ExampleViewer
+    """How the page reads and displays examples of this kind of data."""
     held_out: Any
-    """Examples with a length; None where the data is not at hand,"""
+    """The held-out examples; None if the data is not available."""
     missing: str
-    """and why."""
+    """The reason why the data is not available."""
     counts: Tensor | None
-    """(K,): how often each code is used,"""
+    """(K,): the codebook usage, if it is known."""
     counted_on: str
-    """and on what."""
+    """The data on which the usage was counted."""
     curves: list[Curve]
+    """The training curves."""
     colours: list[str]
-    """Of each code, as pages write it."""
-    positions: Tensor
-    """(K, 2), in [0, 1]."""
+    """The colour of each code, as #rrggbb."""
+    map_positions: Tensor
+    """(K, 2): the positions of the codes on a map, in [0, 1]."""
     warnings: tuple[str, ...] = ()
-    """What is wrong with the model now; they are shown at the top of the page."""
+    """Problems of the model, for the top of the page."""
     _tiles: dict[int, str] = field(default_factory=dict)
     _worker: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "model"))
-    """One thread that runs the model, so that tabs wait for each other rather than share memory and processors."""
+    """The only thread that runs the model, so that tabs don't compete for memory and processors."""
 
     @property
     def size(self) -> int:
         """The number of codes."""
         return self.tokenizer.codebook_size
 
-    async def work(self, task: Callable[..., Result], *arguments: Any) -> Result:
-        """Run the model without holding up the page."""
+    async def in_worker(self, task: Callable[..., Result], *arguments: Any) -> Result:
+        """Run a task in the thread of the model, so that the page stays responsive."""
         return await asyncio.get_running_loop().run_in_executor(self._worker, task, *arguments)
 
     def close(self) -> None:
-        """Let go of the thread."""
+        """Stop the thread of the model."""
         self._worker.shutdown(wait=False, cancel_futures=True)
 
     def example(self, index: int) -> Example:
-        """A held-out example; they come round and round."""
-        return self.kind.held_out(self.held_out, index % len(self.held_out))
+        """A held-out example. After the last one, the first follows."""
+        return self.viewer.held_out(self.held_out, index % len(self.held_out))
 
     def tiles(self, codes: Iterable[int]) -> dict[int, str]:
-        """Addresses of pictures of what each of some codes draws alone; each is made once."""
-        wanted = [int(code) for code in codes]
-        new = [code for code in dict.fromkeys(wanted) if code not in self._tiles]
+        """The data URLs of the images of codes. They are cached."""
+        requested = [int(code) for code in codes]
+        new = [code for code in dict.fromkeys(requested) if code not in self._tiles]
         if new:
-            drawn = self.kind.alone(torch.tensor(new))
-            self._tiles.update(zip(new, map(address, drawn), strict=True))
-        return {code: self._tiles[code] for code in wanted}
+            images = self.viewer.code_images(torch.tensor(new))
+            self._tiles.update(zip(new, map(address, images), strict=True))
+        return {code: self._tiles[code] for code in requested}
 
     def nearest(self, code: int, number: int) -> list[tuple[int, float]]:
-        """The codes nearest to one, and how far they are."""
+        """The codes nearest to a code, with their distances."""
         codes, distances = nearest_codes(self.tokenizer, code, number)
         return list(zip(codes.tolist(), distances.tolist(), strict=True))
 
-    def use_in_words(self, code: int) -> str:
-        """How often a code is used."""
+    def usage_text(self, code: int) -> str:
+        """The usage of a code on held-out data, as text."""
         if self.counts is None:
-            return "How often it is used on held-out data is not known."
-        taken, total = int(self.counts[code]), max(1, int(self.counts.sum()))
-        if not taken:
+            return "Its usage on held-out data is not known."
+        count, total = int(self.counts[code]), max(1, int(self.counts.sum()))
+        if not count:
             return f"Never used on held-out data ({self.counted_on})."
-        rank, share = int((self.counts > taken).sum()) + 1, percent(taken / total)
-        return f"{taken:,} times on held-out data, {share} of all places: number {rank:,} by use ({self.counted_on})."
+        rank, share = int((self.counts > count).sum()) + 1, percent(count / total)
+        return f"Used {count:,} times on held-out data, at {share} of all positions; rank {rank:,} ({self.counted_on})."
 
-    def described(self) -> str:
-        """What the run is, in a line."""
+    def description(self) -> str:
+        """A description of the model in one line."""
         experiment = self.tokenizer.experiment
         what = f"a model of {modality_of(experiment.kind).plural}"
         prior = "with a prior" if self.prior is not None else "without a prior"
@@ -106,44 +109,45 @@ class Explorer:
 def explorer_of(
     run: str | Path, tokenizer: Any, prior: Generator | None = None, held_out: Any = None, missing: str = ""
 ) -> Explorer:
-    """A run with what there is to see of it.
+    """Collect what the page shows of a run.
 
     Arguments:
-        tokenizer: of the run.
-        prior: of the model, if there is one.
-        held_out: examples that it was not trained on: Pictures or Utterances; None where they are not at hand,
-        missing: and why.
+        run: the folder of the run.
+        tokenizer: the model of the run.
+        prior: the prior over its codes, if there is one.
+        held_out: examples that the model was not trained on; None if they are not available.
+        missing: the reason why they are not available.
     """
     if not tokenizer.is_discrete:
         raise ValueError(
             f"{run} has a continuous latent, and no codes to explore: see `sqvae inspect {run}` for its curves, and "
-            f"`sqvae reconstruct` for what it makes of pictures"
+            f"`sqvae reconstruct` for its reconstructions"
         )
-    kind = modality_of(tokenizer.experiment.kind).explorer(tokenizer, prior)
+    viewer = modality_of(tokenizer.experiment.kind).explorer(tokenizer, prior)
     folder = RunFolder(run)
     counts, counted_on = recorded_use(folder)
     if counts is None and held_out is not None:
-        counts, counted_on = _counted(kind, held_out, tokenizer.codebook_size)
+        counts, counted_on = _count_usage(viewer, held_out, tokenizer.codebook_size)
     return Explorer(
         run=Path(run),
         tokenizer=tokenizer,
         prior=prior,
-        kind=kind,
+        viewer=viewer,
         held_out=held_out,
         missing=missing,
         counts=counts,
         counted_on=counted_on,
         curves=training_views(read_records(folder.log), tokenizer.codebook_size),
         colours=[hexadecimal(colour) for colour in code_colours(tokenizer).numpy()],
-        positions=code_positions(tokenizer),
+        map_positions=code_positions(tokenizer),
         warnings=findings_of(folder, tokenizer.experiment) or (),
     )
 
 
-def _counted(kind: ExampleView, held_out: Any, size: int) -> tuple[Tensor, str]:
-    number = min(COUNTED, len(held_out))
+def _count_usage(viewer: ExampleViewer, held_out: Any, size: int) -> tuple[Tensor, str]:
+    number = min(COUNTED_EXAMPLES, len(held_out))
     counts = torch.zeros(size, dtype=torch.int64)
     for index in range(number):
-        codes = kind.see(kind.held_out(held_out, index * len(held_out) // number)).codes
+        codes = viewer.view(viewer.held_out(held_out, index * len(held_out) // number)).codes
         counts += torch.bincount(codes.flatten(), minlength=size)
-    return counts, f"{number:,} held-out {kind.noun}s"
+    return counts, f"{number:,} held-out {viewer.noun}s"

@@ -1,9 +1,9 @@
-"""Who may ask for the page, and how much they may send: what stands before everything else.
+"""Checks of every request to the page: its host, its origin, a secret token, and its size.
 
-The server listens on this machine only, but any page that is open in a browser here can send requests to it, and a name
-that an attacker owns can be made to mean 127.0.0.1. So a request must name this server as its host, and must not come
-from another page. And other users of this machine can send requests, too: so it must bring a secret, which is in the
-address that is printed, and after that in a cookie.
+The server listens on this machine only. But any page that is open in a browser here can send requests to it, and an
+attacker can make a domain name resolve to 127.0.0.1. Therefore a request must name this server as its host, and must
+not come from another page. Other users of this machine can send requests, too. Therefore a request must contain a
+secret token, which is in the printed address, and after the first request in a cookie.
 """
 
 import hmac
@@ -14,8 +14,8 @@ from urllib.parse import parse_qs
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-MOST_BYTES = 32 * 2**20
-"""Of a request's body."""
+MAX_BODY_BYTES = 32 * 2**20
+"""The largest size of the body of a request."""
 
 POLICY = "; ".join(
     (
@@ -31,7 +31,7 @@ POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-"""By this the browser itself keeps the page from asking other hosts."""
+"""A content security policy that keeps the page from sending requests to other hosts."""
 
 HEADERS = (
     (b"content-security-policy", POLICY.encode()),
@@ -42,77 +42,78 @@ HEADERS = (
     (b"cross-origin-opener-policy", b"same-origin"),
 )
 
-
-SINGLE = ("host", "origin", "cookie", "content-length", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest")
-"""Headers of which there may be one: of two, one program would look at the first, and another at the last."""
+UNIQUE_HEADERS = ("host", "origin", "cookie", "content-length", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest")
+"""Headers that may occur only once, because programs differ in whether they use the first or the last one."""
 
 
 def new_token() -> str:
-    """A secret that nobody guesses."""
+    """A random secret token."""
     return secrets.token_urlsafe(24)
 
 
 class Guard:
-    """Refuses requests for other hosts, from other pages, without the secret, and with too much in them.
+    """Refuses requests for other hosts, from other pages, without the token, and with bodies that are too large.
 
     Arguments:
-        app: what the others go on to.
-        port: that the server listens on.
-        token: the secret: see :func:`new_token`.
-        most: bytes of a body.
+        app: the application that gets all other requests.
+        port: the port of the server.
+        token: the secret, from :func:`new_token`.
+        max_bytes: the largest size of the body of a request.
     """
 
-    def __init__(self, app: ASGIApp, port: int, token: str, most: int = MOST_BYTES) -> None:
+    def __init__(self, app: ASGIApp, port: int, token: str, max_bytes: int = MAX_BODY_BYTES) -> None:
         self.app = app
         self.token = token
-        self.cookie = f"sqvae-{port}"  # cookies are of a host, whatever the port
+        self.cookie = f"sqvae-{port}"  # cookies belong to a host, regardless of the port
         self.hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
-        self.most = most
+        self.max_bytes = max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        given = [name.decode("latin-1") for name, _ in scope["headers"]]
-        if twice := [name for name in SINGLE if given.count(name) > 1]:
-            await _refuse(scope, send, 400, f"a request has one header {twice[0]}, and this one has several")
-        elif (reason := self._stranger(headers)) is not None:
+        names = [name.decode("latin-1") for name, _ in scope["headers"]]
+        if repeated := [name for name in UNIQUE_HEADERS if names.count(name) > 1]:
+            await _refuse(
+                scope, send, 400, f"a request may have only one header {repeated[0]}, and this one has several"
+            )
+        elif (reason := self._refusal(headers)) is not None:
             await _refuse(scope, send, 403, reason)
-        elif self._is_secret(parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]):
-            await self._admit(scope, send)
-        elif not self._is_secret(self._kept(headers.get("cookie", ""))):
-            await _refuse(scope, send, 403, "open the page by the address that `sqvae explore` has printed")
-        elif int(headers.get("content-length", "0")) > self.most:  # uvicorn has seen that it is a number
+        elif self._is_token(parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]):
+            await self._set_cookie(scope, send)
+        elif not self._is_token(self._token_in(headers.get("cookie", ""))):
+            await _refuse(scope, send, 403, "open the page with the address that `sqvae explore` has printed")
+        elif int(headers.get("content-length", "0")) > self.max_bytes:  # uvicorn has checked that it is a number
             await _refuse(scope, send, 413, self._too_large())
         else:
-            await self._bounded(scope, receive, send)
+            await self._forward(scope, receive, send)
 
-    def _stranger(self, headers: dict[str, str]) -> str | None:
-        """Why a request is not from this page, or None if it may be."""
+    def _refusal(self, headers: dict[str, str]) -> str | None:
+        """The reason to refuse a request because of its host or its origin; None if both are valid."""
         address = f"http://{self.hosts[0]}"
         host, origin = headers.get("host", ""), headers.get("origin")
         if host not in self.hosts:
             return f"this server answers to {address} only, and the request was for the host {host[:100]!r}"
         if origin is not None and origin.removeprefix("http://") not in self.hosts:
             return f"this server answers to pages of {address} only, and the request came from {origin[:100]!r}"
-        # A browser says so, too, where it sends no origin; to open the page by a link is all right.
-        foreign = headers.get("sec-fetch-site", "none") in ("cross-site", "same-site")
+        # Without an origin, a browser still says whether a request is from another site. Links to the page are allowed.
+        cross_site = headers.get("sec-fetch-site", "none") in ("cross-site", "same-site")
         linked = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
-        if foreign and not linked:
+        if cross_site and not linked:
             return f"this server answers to pages of {address} only, and the request came from another site"
         return None
 
-    def _is_secret(self, text: str) -> bool:
+    def _is_token(self, text: str) -> bool:
         return hmac.compare_digest(text.encode(), self.token.encode())
 
-    def _kept(self, cookies: str) -> str:
-        """The secret among the cookies."""
+    def _token_in(self, cookies: str) -> str:
+        """The token in the cookies of a request."""
         pairs = (pair.strip().partition("=") for pair in cookies.split(";"))
         return next((value for name, _, value in pairs if name == self.cookie), "")
 
-    async def _admit(self, scope: Scope, send: Send) -> None:
-        """Give the browser the secret to keep, and the page without it in the address."""
+    async def _set_cookie(self, scope: Scope, send: Send) -> None:
+        """Store the token in a cookie, and redirect to the address without the token."""
         cookie = f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
         headers = ((b"location", b"/"), (b"set-cookie", cookie.encode()), (b"content-length", b"0"), *HEADERS)
         prefix = "websocket.http" if scope["type"] == "websocket" else "http"
@@ -120,24 +121,25 @@ class Guard:
         await send({"type": f"{prefix}.response.body", "body": b""})
 
     def _too_large(self) -> str:
-        return f"a file may have {self.most // 2**20} MB, and this one has more: make it smaller"
+        return f"a file may have at most {self.max_bytes // 2**20} MB, and this one is larger: make it smaller"
 
-    async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Go on, but only as long as the body is not too large: beyond that, the others see that nobody is there."""
-        got, refused = 0, False
+    async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on to the application. If its body gets too large, refuse it, and report a disconnect to the
+        application."""
+        received, refused = 0, False
 
-        async def counted() -> Message:
-            nonlocal got, refused
+        async def receive_counted() -> Message:
+            nonlocal received, refused
             message = await receive()
-            got += len(message.get("body", b"")) if message["type"] == "http.request" else 0
-            if got <= self.most:
+            received += len(message.get("body", b"")) if message["type"] == "http.request" else 0
+            if received <= self.max_bytes:
                 return message
             if not refused:
                 refused = True
                 await _refuse(scope, send, 413, self._too_large())
             return {"type": "http.disconnect"}
 
-        async def with_headers(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if refused:
                 return
             if message["type"] == "http.response.start":
@@ -145,14 +147,14 @@ class Guard:
             await send(message)
 
         try:
-            await self.app(scope, counted, with_headers)
+            await self.app(scope, receive_counted, send_with_headers)
         except Exception:
             if not refused:
                 raise
 
 
 async def _refuse(scope: Scope, send: Send, status: int, reason: str) -> None:
-    """Answer with a sentence, also to a web socket that is not yet one."""
+    """Refuse a request with a reason, also a request to open a web socket."""
     if scope["type"] == "websocket" and "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close", "code": 1008, "reason": reason[:120]})
         return
@@ -161,7 +163,7 @@ async def _refuse(scope: Scope, send: Send, status: int, reason: str) -> None:
     headers: Iterable[Any] = (
         (b"content-type", b"text/plain; charset=utf-8"),
         (b"content-length", str(len(content)).encode()),
-        (b"connection", b"close"),  # what is left of the body is not read
+        (b"connection", b"close"),  # the rest of the body is not read
         *HEADERS,
     )
     await send({"type": f"{prefix}.response.start", "status": status, "headers": list(headers)})

@@ -1,4 +1,4 @@
-"""A run made ready to be explored, with its prior and its data as far as they are at hand."""
+"""Load a run with its prior and its held-out data, as far as they are available."""
 
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,15 @@ def open_run(
     announce: Announce = print,
     warn: Announce = print,
 ) -> Explorer:
-    """Load a run with its prior and its validation data, to explore it.
+    """Load a run with its prior and its validation data for the page of `sqvae explore`.
 
     Arguments:
-        run: a run's folder, a checkpoint's, or ``hf:OWNER/NAME``.
-        data: a path, or the name of a set; None: what the run was trained on.
-        prior: the folder of the prior; None: the run's own.
-        progress: called with what is being done, how many are done and how many there are.
-        announce: takes sentences about the data.
-        warn: takes a sentence if the run's prior can't be used.
+        run: the folder of a run or of a checkpoint, or ``hf:OWNER/NAME``.
+        data: a path, or the name of a data set; None: the data of the run.
+        prior: the folder of the prior; None: the prior of the run.
+        progress: called with the name of the current task, the number of finished items, and their total.
+        announce: called with sentences about the data.
+        warn: called with a sentence if the prior of the run can't be used.
     """
     tokenizer: Tokenizer = load(run)
     held_out, missing = None, ""
@@ -45,14 +45,14 @@ def _prior(run: str | Path, folder: str | Path | None, warn: Announce) -> Genera
     except CheckpointError as failure:
         if folder is not None:
             raise
-        warn(f"without the prior: {failure}")
+        warn(f"the prior is not used: {failure}")
         return None
 
 
 def _held_out(
     run: str | Path, tokenizer: Tokenizer, data: str | None, progress: Progress | None, announce: Announce
 ) -> tuple[Any, str]:
-    """Examples that the model was not trained on; or none, and why."""
+    """The validation set, or None and the reason why it is not available."""
     try:
         prepared = data_of_run(run, tokenizer, data, progress=progress, announce=announce).prepared
     except (OSError, ValueError, ImportError) as failure:

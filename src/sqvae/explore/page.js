@@ -1,9 +1,9 @@
-// What the browser does by itself: files that are dropped or chosen are sent, and keys move about the map of codes.
+// Uploads of files that are dropped or chosen, and events of the map of codes.
 window.explore = (() => {
-  const most = MOST_BYTES;
+  const maxBytes = MAX_BODY_BYTES;
 
-  const say = (zone, text, refused) => {
-    const line = zone && zone.querySelector(".say");
+  const show = (zone, text, refused) => {
+    const line = zone && zone.querySelector(".message");
     if (line) {
       line.textContent = text;
       line.classList.toggle("refused", refused);
@@ -12,25 +12,25 @@ window.explore = (() => {
 
   const send = async (file, zone) => {
     if (!file || !zone) return;
-    if (file.size > most) {
-      const have = (file.size / 2 ** 20).toFixed(0);
-      say(zone, `${file.name}: refused. It has ${have} MB, and a file may have ${most / 2 ** 20}: make it smaller`, true);
+    if (file.size > maxBytes) {
+      const megabytes = (file.size / 2 ** 20).toFixed(0);
+      show(zone, `${file.name}: refused. It has ${megabytes} MB, and a file may have at most ${maxBytes / 2 ** 20} MB: make it smaller`, true);
       return;
     }
-    say(zone, `${file.name}: reading it...`, false);
+    show(zone, `${file.name}: loading...`, false);
     try {
       const answer = await fetch(zone.dataset.address, {
         method: "POST",
         body: file,
         headers: { "content-type": "application/octet-stream", "x-name": encodeURIComponent(file.name) },
       });
-      say(zone, (await answer.text()).trim(), !answer.ok);
+      show(zone, (await answer.text()).trim(), !answer.ok);
     } catch {
-      say(zone, `${file.name}: it could not be sent. Is sqvae explore still running?`, true);
+      show(zone, `${file.name}: the upload failed. Is sqvae explore still running?`, true);
     }
   };
 
-  // A file may be dropped anywhere: it belongs to the zone under it, or to the first one in sight.
+  // A file can be dropped anywhere. It goes to the drop zone under it, or else to the first visible one.
   const zoneOf = (event) =>
     event.target.closest?.(".drop") ?? [...document.querySelectorAll(".drop")].find((zone) => zone.offsetParent);
 
@@ -62,7 +62,7 @@ window.explore = (() => {
 
   const press = (event, emit) => {
     const map = event.currentTarget;
-    const cells = [...map.querySelectorAll("[data-place]")];
+    const cells = [...map.querySelectorAll("[data-position]")];
     if (!cells.length) return;
     const here = Math.max(0, cells.findIndex((cell) => cell.classList.contains("current")));
     const columns = map.querySelector("[role=row]").children.length;
@@ -73,7 +73,7 @@ window.explore = (() => {
       next = column < 0 || column >= columns ? here : here + right + columns * down;
     } else if (event.key === "Home") next = here - (here % columns);
     else if (event.key === "End") next = Math.min(here - (here % columns) + columns - 1, cells.length - 1);
-    else if (event.key === "Enter" || event.key === " ") emit(Number(cells[here].dataset.place));
+    else if (event.key === "Enter" || event.key === " ") emit(Number(cells[here].dataset.position));
     else return;
     event.preventDefault();
     if (next < 0 || next >= cells.length) return;
@@ -84,8 +84,8 @@ window.explore = (() => {
   };
 
   const point = (event, emit) => {
-    const cell = event.target.closest("[data-place]");
-    if (cell) emit(Number(cell.dataset.place));
+    const cell = event.target.closest("[data-position]");
+    if (cell) emit(Number(cell.dataset.position));
   };
 
   const code = (event, emit) => {

@@ -1,4 +1,4 @@
-"""The page's server: on this machine only, and for its own page only."""
+"""The server of the page. It listens on this machine only, and answers only to its own page."""
 
 import asyncio
 import socket
@@ -21,23 +21,23 @@ from sqvae.modalities.exploring import RefusedError
 
 HOST = "127.0.0.1"
 PORTS = range(8500, 8600)
-"""Where a free port is looked for."""
+"""The ports among which a free one is chosen."""
 
-AT_ONCE = 2
-"""Files that are received at the same time: each may take as much memory as it is allowed to."""
+MAX_UPLOADS = 2
+"""The largest number of simultaneous uploads, because each may need the full memory for a file."""
 
-RECEIVED_WITHIN = 10.0
-"""Seconds that a file may take to arrive, from this machine: who stalls does not keep others waiting longer."""
+UPLOAD_SECONDS = 10.0
+"""The time limit of an upload in seconds, so that a stalled upload does not block others for longer."""
 
-RECONNECT = 5.0
-"""Seconds after which a tab that has gone is forgotten."""
+RECONNECT_SECONDS = 5.0
+"""The time in seconds after which the state of a closed tab is discarded."""
 
-MESSAGE = 2**20
-"""Bytes of what a page says at a time, files apart."""
+MAX_MESSAGE_BYTES = 2**20
+"""The largest size in bytes of a message on the web socket; uploads don't use it."""
 
 
 def free_socket(port: int | None) -> socket.socket:
-    """A socket that listens on this machine: at a port, or at a free one."""
+    """A socket that listens on this machine, at the given port or at a free one."""
     reason = ""
     for candidate in PORTS if port is None else (port,):
         listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -50,11 +50,13 @@ def free_socket(port: int | None) -> socket.socket:
             listening.close()
             reason = failure.strerror or str(failure)
     where = f"{PORTS.start} to {PORTS.stop - 1}" if port is None else str(port)
-    raise OSError(f"no free port at {where} ({reason}): close what is there, or choose another with --port")
+    raise OSError(
+        f"no free port at {where} ({reason}): stop the program that uses it, or choose another port with --port"
+    )
 
 
 def application(explorer: Explorer, port: int, token: str) -> ASGIApp:
-    """The page with all that stands before it."""
+    """The web application of the page, behind its guard."""
     app = FastAPI(openapi_url=None)
     tabs = register(explorer)
     receiving = 0
@@ -64,23 +66,23 @@ def application(explorer: Explorer, port: int, token: str) -> ASGIApp:
         nonlocal receiving
         tab = tabs.get(client)
         if tab is None:
-            return PlainTextResponse("this page is no longer known to the server: load it again", 404)
-        if receiving >= AT_ONCE:
-            return PlainTextResponse("other files are being read: try again in a moment", 503)
+            return PlainTextResponse("the server has discarded the state of this page: reload it", 404)
+        if receiving >= MAX_UPLOADS:
+            return PlainTextResponse("too many uploads at once: try again in a moment", 503)
         name = printable(unquote(request.headers.get("x-name", "a file"), errors="replace"))
         receiving += 1
         try:
-            content = await asyncio.wait_for(request.body(), RECEIVED_WITHIN)
-            return PlainTextResponse(await tab.take(content, name, slot))
+            content = await asyncio.wait_for(request.body(), UPLOAD_SECONDS)
+            return PlainTextResponse(await tab.receive(content, name, slot))
         except asyncio.TimeoutError:
-            text = f"{name[-100:]}: refused. It did not arrive within {RECEIVED_WITHIN:.0f} seconds: try again"
+            text = f"{name[-100:]}: refused. The upload took longer than {UPLOAD_SECONDS:.0f} seconds: try again"
             return PlainTextResponse(text, 408, {"connection": "close"})
         except RefusedError as refused:
             return PlainTextResponse(f"{name[-100:]}: refused. {refused}", 422)
         finally:
             receiving -= 1
 
-    ui.run_with(app, tailwind=False, reconnect_timeout=RECONNECT, show_welcome_message=False, favicon=_ICON)
+    ui.run_with(app, tailwind=False, reconnect_timeout=RECONNECT_SECONDS, show_welcome_message=False, favicon=_ICON)
     return Guard(app, port, token)
 
 
@@ -96,19 +98,21 @@ def serve(explorer: Explorer, listening: socket.socket, started: Callable[[str],
     """Serve the page until Ctrl-C.
 
     Arguments:
-        listening: see :func:`free_socket`.
-        started: called with the page's address, in which there is a secret: who does not know it is refused.
+        explorer: the run to show.
+        listening: the socket, from :func:`free_socket`.
+        started: called with the address of the page. The address contains a secret token, without which requests are
+            refused.
     """
     port, token = listening.getsockname()[1], new_token()
     config = uvicorn.Config(
         application(explorer, port, token),
         log_level="warning",
         access_log=False,
-        ws_max_size=MESSAGE,
+        ws_max_size=MAX_MESSAGE_BYTES,
         timeout_graceful_shutdown=1,
         server_header=False,
     )
-    # The framework looks at every object there is as it starts, and torch has some that don't want to be looked at.
+    # NiceGUI inspects every object in memory as it starts, and some objects of torch warn when they are inspected.
     warnings.filterwarnings("ignore", category=FutureWarning, module="nicegui")
     started(f"http://{HOST}:{port}/?token={token}")
     try:

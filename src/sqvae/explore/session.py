@@ -1,4 +1,4 @@
-"""What one tab of the page looks at: an example, its codes, and the changes that were made to them."""
+"""The state of one browser tab: an example, its codes, and the replacements in them."""
 
 import math
 from dataclasses import replace
@@ -9,147 +9,150 @@ from torch import Tensor
 from sqvae.explore.explorer import Explorer
 from sqvae.metrics.meanings import bits_apart
 from sqvae.modalities.exploring import Example
-from sqvae.modalities.views import BY_PRIOR, Seen
+from sqvae.modalities.views import BY_PRIOR, CodedExample
 
-REMEMBERED = 200
-"""Changes that can be undone."""
+UNDO_STEPS = 200
+"""The largest number of changes that can be undone."""
 
 
-class Looked(NamedTuple):
-    """An example as it is looked at."""
+class CurrentExample(NamedTuple):
+    """The example of a tab."""
 
     example: Example
-    seen: Seen
-    """The example through the codes as they are now."""
+    """The example as it was loaded."""
+    coded: CodedExample
+    """The example with the current codes and their reconstruction."""
     own: Tensor
-    """The example's own codes."""
+    """The example's own codes, before any replacement."""
 
 
 class Session:
-    """One tab's state. Tabs don't know of each other.
+    """The state of one tab, independent of all other tabs.
 
-    The model answers in a thread of its own, and what it shows is put in place at once, so that nobody finds an example
-    beside the codes of another.
+    The model runs in a thread of its own. Therefore an example is always replaced together with its codes, in one
+    assignment, so that the page never shows an example with the codes of another.
 
     Arguments:
-        explorer: what all of them share.
+        explorer: the state that all tabs share.
     """
 
     def __init__(self, explorer: Explorer) -> None:
         self.explorer = explorer
-        self.looked: Looked | None = None
+        self.current: CurrentExample | None = None
         self._selected: int | None = None
-        self._past: list[Tensor] = []
+        self._history: list[Tensor] = []
 
     def show(self, example: Example) -> None:
-        """Look at another example; the selected place stays, if there is one like it."""
-        seen = self.explorer.kind.see(example)
-        self.looked, self._past = Looked(example, seen, seen.codes), []
+        """Show another example. The selected position is kept if the example has it."""
+        coded = self.explorer.viewer.view(example)
+        self.current, self._history = CurrentExample(example, coded, coded.codes), []
 
     @property
     def example(self) -> Example | None:
-        """What is looked at."""
-        return None if self.looked is None else self.looked.example
+        """The current example, if there is one."""
+        return None if self.current is None else self.current.example
 
     @property
     def codes(self) -> Tensor:  # (h, w) or (n,)
-        """As they are now."""
-        assert self.looked is not None
-        return self.looked.seen.codes
+        """The current codes."""
+        assert self.current is not None
+        return self.current.coded.codes
 
     @property
     def selected(self) -> int | None:
-        """A place in the map, counted row by row."""
-        return None if self.looked is None else self.selected_in(self.looked)
+        """The selected position, as an index into the flattened codes."""
+        return None if self.current is None else self.selected_in(self.current)
 
-    def selected_in(self, looked: Looked) -> int | None:
-        """The same for what was looked at when the caller asked: something else may be by now."""
-        place = self._selected
-        return None if place is None or place >= looked.own.numel() else place
+    def selected_in(self, current: CurrentExample) -> int | None:
+        """The selected position in an example that may no longer be the current one."""
+        position = self._selected
+        return None if position is None or position >= current.own.numel() else position
 
     @property
     def changes(self) -> int:
-        """How many places have another code than the example's own."""
-        looked = self.looked
-        return 0 if looked is None else int((looked.seen.codes != looked.own).sum())
+        """The number of positions whose code is not the example's own."""
+        current = self.current
+        return 0 if current is None else int((current.coded.codes != current.own).sum())
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is a change to take back."""
-        return bool(self._past)
+        """Whether there is a change to undo."""
+        return bool(self._history)
 
     @property
     def code(self) -> int | None:
-        """At the selected place."""
-        looked = self.looked
-        place = None if looked is None else self.selected_in(looked)
-        return None if looked is None or place is None else int(looked.seen.codes.flatten()[place])
+        """The code at the selected position."""
+        current = self.current
+        position = None if current is None else self.selected_in(current)
+        return None if current is None or position is None else int(current.coded.codes.flatten()[position])
 
-    def select(self, place: int) -> None:
-        """Choose a place of the map."""
-        self._check_place(place)
-        self._selected = place
+    def select(self, position: int) -> None:
+        """Select a position of the map."""
+        self._check_position(position)
+        self._selected = position
 
-    def _check_place(self, place: int) -> None:
-        if not 0 <= place < self.codes.numel():
-            raise ValueError(f"there is no place {place} among {self.codes.numel():,}")
+    def _check_position(self, position: int) -> None:
+        if not 0 <= position < self.codes.numel():
+            raise ValueError(f"there is no position {position}: positions are 0 to {self.codes.numel() - 1:,}")
 
-    def replace(self, code: int, place: int | None, *, everywhere: bool = False) -> None:
-        """Put another code at a place, or wherever the code of that place stands.
+    def replace(self, code: int, position: int | None, *, everywhere: bool = False) -> None:
+        """Replace the code at a position, or all codes equal to it.
 
         Arguments:
-            place: that was selected when it was asked for; another may be by now.
+            code: the new code.
+            position: the position that was selected at the time of the request; another may be selected now.
+            everywhere: replace the code at all positions that have it.
         """
-        if place is None or self.looked is None:
-            raise ValueError("choose a place in the map first")
-        self._check_place(place)
+        if position is None or self.current is None:
+            raise ValueError("select a position in the map first")
+        self._check_position(position)
         if not 0 <= code < self.explorer.size:
-            raise ValueError(f"there is no code {code}: they are 0 to {self.explorer.size - 1:,}")
+            raise ValueError(f"there is no code {code}: codes are 0 to {self.explorer.size - 1:,}")
         changed = self.codes.clone()
         if everywhere:
-            changed[changed == changed.view(-1)[place]] = code
+            changed[changed == changed.view(-1)[position]] = code
         else:
-            changed.view(-1)[place] = code
+            changed.view(-1)[position] = code
         if not changed.equal(self.codes):
-            self._past = [*self._past, self.codes][-REMEMBERED:]
-            self._look_at(changed)
+            self._history = [*self._history, self.codes][-UNDO_STEPS:]
+            self._set_codes(changed)
 
     def undo(self) -> None:
-        """Take the last change back."""
-        if self._past:
-            self._look_at(self._past.pop())
+        """Undo the last change."""
+        if self._history:
+            self._set_codes(self._history.pop())
 
     def reset(self) -> None:
-        """Go back to the example's own codes; this can be undone, too."""
-        if self.looked is not None and self.changes:
-            self._past = [*self._past, self.codes][-REMEMBERED:]
-            self._look_at(self.looked.own)
+        """Restore the example's own codes. This can be undone, too."""
+        if self.current is not None and self.changes:
+            self._history = [*self._history, self.codes][-UNDO_STEPS:]
+            self._set_codes(self.current.own)
 
-    def _look_at(self, codes: Tensor) -> None:
-        assert self.looked is not None
-        example, _, own = self.looked
-        self.looked = Looked(example, self.explorer.kind.see(example, codes), own)
+    def _set_codes(self, codes: Tensor) -> None:
+        assert self.current is not None
+        example, _, own = self.current
+        self.current = CurrentExample(example, self.explorer.viewer.view(example, codes), own)
 
-    def cost(self) -> str:
-        """What the codes cost, in words."""
-        assert self.looked is not None
-        seen = self.looked.seen
-        number, size, bits = seen.codes.numel(), self.explorer.size, seen.bits
+    def cost_text(self) -> str:
+        """The cost of the codes in bits, as text."""
+        assert self.current is not None
+        coded = self.current.coded
+        number, size, bits = coded.codes.numel(), self.explorer.size, coded.bits
         uniform = number * math.log2(size)
-        rate = self.explorer.kind.rate(bits, seen.codes)
-        if seen.bits_by == BY_PRIOR:
-            without = f"{uniform:,.0f} if all codes were equally likely"
-            return f"{number:,} codes: {bits:,.0f} bits by the prior, {rate} ({without})"
+        rate = self.explorer.viewer.rate(bits, coded.codes)
+        if coded.bits_by == BY_PRIOR:
+            without_prior = f"{uniform:,.0f} bits if all codes were equally likely"
+            return f"{number:,} codes: {bits:,.0f} bits by the prior, {rate} ({without_prior})"
         return f"{number:,} codes of log2({size:,}) = {math.log2(size):.3g} bits: {bits:,.0f} bits, {rate}"
 
-    def cost_apart(self) -> str:
-        """Why that is not what a file takes."""
+    def cost_note(self) -> str:
+        """An explanation of why a file of codes can have another size."""
         likely = "the prior" if self.explorer.prior is not None else "how often each is used"
         return "" if self.explorer.size < 2 else bits_apart(self.explorer.size, likely)
 
-    def spoken(self, voice: str) -> None:
-        """Of speech: hear the same codes in another voice."""
-        if self.looked is not None:
-            before, seen, own = self.looked
+    def change_voice(self, voice: str) -> None:
+        """Decode the same codes in the voice of another speaker, for speech."""
+        if self.current is not None:
+            before, coded, own = self.current
             example = replace(before, voice=voice)
-            self.looked = Looked(example, self.explorer.kind.see(example, seen.codes), own)
+            self.current = CurrentExample(example, self.explorer.viewer.view(example, coded.codes), own)

@@ -1,4 +1,4 @@
-"""One package for each kind of data: how it is found, modelled, judged, shown and exported.
+"""One package for each kind of data. It contains how such data is found, modelled, evaluated, displayed and exported.
 
-`sqvae.modality` says what each of them answers for, and lists them.
+`sqvae.modality` defines the interface of these packages and lists them.
 """

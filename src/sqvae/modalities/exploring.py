@@ -1,4 +1,4 @@
-"""What the page of `sqvae explore` shows of examples, whatever their kind."""
+"""The interface between the page of `sqvae explore` and one kind of data."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -9,33 +9,33 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sqvae.modalities.views import Seen
+from sqvae.modalities.views import CodedExample
 
 
 class RefusedError(ValueError):
-    """A file can't be taken. The message says why."""
+    """An uploaded file can't be used. The message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """What a person looks at."""
+    """An example on the page: an uploaded file, or an example of the held-out data."""
 
     data: Tensor = field(repr=False)
-    """As it is stored for training: (C, H, W), or frames (T, mels)."""
+    """The example as it is stored for training: an image (C, H, W), log-mel frames (T, mels), or a vector (values,)."""
     name: str
-    """Shown, and used for nothing else."""
+    """The name of the example, which is only displayed."""
     voice: str | None = None
-    """Of speech: whose voice to speak with."""
+    """The speaker whose voice the decoder uses, for speech; None: the first that the model knows."""
     note: str = ""
-    """What was done to it."""
+    """What was done to the file to fit the model, for example "resized to 28x28"."""
     recorded: Callable[[], NDArray[np.float32]] | None = field(default=None, repr=False)
-    """Of speech: gives the recording itself, (samples,), at the rate of the features;"""
+    """A function that reads the waveform, (samples,), at the sample rate of the features; None except for speech."""
     samples: int | None = None
-    """how many these are."""
+    """The number of samples of the waveform; None except for speech."""
 
 
 class Box(NamedTuple):
-    """The part of a picture that one code stands for."""
+    """The rectangle of an image that one position of the latent map covers, in pixels."""
 
     left: float
     top: float
@@ -43,75 +43,81 @@ class Box(NamedTuple):
     height: float
 
 
-class ExampleView(ABC):
-    """What the page of `sqvae explore` shows of a model. Arrays of codes are (h, w) for images, and (n,) for others."""
+class ExampleViewer(ABC):
+    """How the page of `sqvae explore` reads, decodes and displays examples of one kind of data with one model.
+
+    Codes have the shape (h, w) for images, and (n,) for other data. A position is an index into the flattened codes.
+    """
 
     noun: str
+    """The word for one example, for example "picture"."""
     accept: str
-    """The files that a browser offers to choose from."""
+    """The file types that the browser offers, as the `accept` attribute of an HTML input."""
     wide: bool
-    """Whether examples are long strips, shown below each other."""
-    nearest_shown: str
-    """What is shown of codes that may take another's place."""
+    """Whether images of examples are long strips, which are stacked vertically."""
+    replacement_caption: str
+    """A description of the images of replacement codes, for the text above them."""
     voices: tuple[str, ...] = ()
-    """Of speech: those that it can speak with."""
+    """The speakers whose voices the decoder can use; empty except for speech."""
 
     @abstractmethod
     def read(self, content: bytes, name: str) -> Example:
-        """An example from a file's bytes; raises :class:`RefusedError`."""
+        """Read an example from the bytes of a file. Raises :class:`RefusedError` if the file can't be used."""
 
     @abstractmethod
     def held_out(self, examples: Any, index: int) -> Example:
-        """One of a set."""
+        """One example of a held-out set."""
 
     @abstractmethod
-    def see(self, example: Example, codes: Tensor | None = None) -> Seen:
-        """An example through its codes, or through others."""
+    def view(self, example: Example, codes: Tensor | None = None) -> CodedExample:
+        """Encode and decode an example, or decode other codes in place of its own."""
 
     @abstractmethod
     def decoded(self, codes: Tensor) -> Tensor:  # -> uint8 (3, H, W)
-        """What codes stand for."""
+        """The image that codes decode to."""
 
     @abstractmethod
-    def alone(self, codes: Tensor) -> Tensor:  # (n,) -> uint8 (n, 3, P, Q)
-        """What each code stands for by itself."""
+    def code_images(self, codes: Tensor) -> Tensor:  # (n,) -> uint8 (n, 3, P, Q)
+        """The image that each code decodes to by itself."""
 
-    def tried(self, codes: Tensor, place: int, others: Tensor) -> Tensor | None:  # (n,) -> uint8 (n, 3, P, P)
-        """What each of some codes would draw at a place, with what lies around it; None where that takes too long."""
+    def replacements(self, codes: Tensor, position: int, others: Tensor) -> Tensor | None:  # (n,) -> uint8 (n, 3, P, P)
+        """The image patches around a position if it had each of the other codes; None where that takes too long."""
         return None
 
     @abstractmethod
     def columns(self, codes: Tensor) -> int:
-        """How many codes stand in a row of the map."""
+        """The number of codes in a row of the map."""
 
     @abstractmethod
-    def box(self, codes: Tensor, place: int) -> Box:
-        """The part of the example that a code stands for."""
+    def box(self, codes: Tensor, position: int) -> Box:
+        """The rectangle of the image that a position covers."""
 
     def seconds(self, frames: int) -> float | None:
-        """How long an example of so many frames is; None of pictures."""
+        """The duration of a number of frames; None where examples have no duration."""
         return None
 
     @abstractmethod
-    def place_name(self, codes: Tensor, place: int) -> str:
-        """Where a code stands, in words."""
+    def position_name(self, codes: Tensor, position: int) -> str:
+        """The name of a position, for example "row 1, column 2"."""
 
     @abstractmethod
     def rate(self, bits: float, codes: Tensor) -> str:
-        """What bits are for each pixel, or for each second."""
+        """The bit rate of an example as text, for example in bits per pixel."""
 
     @abstractmethod
-    def shape_drawn(self) -> tuple[int, ...] | None:
-        """Of the codes of an example that is made up; None where the prior knows."""
+    def sample_shape(self) -> tuple[int, ...] | None:
+        """The shape of the codes of a sample; None where the prior defines it."""
 
-    def between(self, first: Example, second: Example, steps: int) -> list[Tensor] | None:  # -> uint8 (3, H, W), each
-        """Examples on the way from one to another; None where that is not shown."""
+    def interpolation(
+        self, first: Example, second: Example, steps: int
+    ) -> list[Tensor] | None:  # -> uint8 (3, H, W), each
+        """The images of an interpolation between two examples; None where the data has none."""
         return None
 
     def sound(self, example: Example, codes: Tensor) -> bytes | None:
-        """What codes sound like, as FLAC; None where nothing can be heard."""
+        """The sound that codes decode to, as FLAC; None except for speech."""
         return None
 
     def original(self, example: Example) -> bytes | None:
-        """What was recorded, as FLAC; None where it can't be had."""
+        """The original recording, as FLAC; None where it is not available."""
         return None

@@ -1,4 +1,4 @@
-"""What `sqvae inspect` says and draws of a run's data, whatever the kind."""
+"""The parts of `sqvae inspect` that each kind of data supplies."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,29 +16,32 @@ from sqvae.tokenizers import Tokenizer
 
 @dataclass(frozen=True)
 class Plots:
-    """Which plots are wanted."""
+    """The options for plots."""
 
     path: Path | None
-    """The folder that they go to; None for the run's own."""
+    """The folder for the plots; None: a folder inside the run."""
     source: str | None
-    """The data; None for the run's own."""
+    """A path or the name of a data set; None: the data of the run."""
     codes: int
-    """How many codes to show one by one,"""
+    """The largest number of codes to show one by one."""
     pictures: int
-    """on how many held-out pictures at most."""
+    """The largest number of held-out examples to use."""
     progress: Progress | None
     announce: Announce
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """The parts of an inspection that depend on the kind of data."""
+    """The functions for an inspection that depend on the kind of data."""
 
     untrained: Callable[[Experiment], Tokenizer]
+    """A tokenizer with initial weights, for a run that has no checkpoint yet."""
     about: Callable[[dict[str, Any], Any], tuple[str, ...]]
+    """Lines about the size of an example and of its codes, given the settings and a tokenizer."""
     quantized: Callable[[Any, Any], Quantized]
-    """What the quantizer makes of some of the data."""
+    """The output of the quantizer for a part of the data."""
     draw: Callable[[Any, Any, str, Plots, Path], tuple[Tensor, str, str]]
-    """Draw what codes stand for; returns how often each was taken, on what, and a line about the drawing."""
+    """Draw the meaning of the codes to a file. Returns the codebook usage, the name of the data, and a line about the
+    file."""
     atlas: str
-    """The drawing's name."""
+    """The name of the file that :attr:`draw` writes."""

@@ -1,4 +1,4 @@
-"""What a model is about: how examples of one shape are stored, compared and shown."""
+"""The interface for data of one fixed shape: how examples are converted, compared and displayed."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -11,49 +11,48 @@ from sqvae.metrics import Comparison
 
 
 class Medium(ABC):
-    """How data of one kind is brought to a model, compared with what becomes of it, and looked at."""
+    """How examples of one kind become the input of a model, are compared with reconstructions, and are displayed."""
 
     noun: str
-    """What one example is called."""
+    """The word for one example."""
 
     @abstractmethod
     def model_input(self, given: Tensor, device: torch.device) -> Tensor:
-        """Stored data, (batch, C, H, W), or what a person passes, as the model takes it."""
+        """The input of the model, from stored data, (batch, C, H, W), or from data that a user passes."""
 
     @abstractmethod
     def output(self, x: Tensor) -> Tensor:
-        """What the model predicts, as a person wants it."""
+        """The prediction of the model in the form that users get."""
 
     @abstractmethod
     def comparison(self) -> Comparison:
-        """Measures of data and what became of it, as the model takes and predicts them."""
+        """A new accumulator of the measures that compare inputs of the model with its predictions."""
 
     @abstractmethod
     def shown(self, x: Tensor) -> Tensor:  # -> (n, C, H, W), in [0, 1]
-        """Data to look at, as the model takes or predicts it."""
+        """Inputs or predictions of the model as images."""
 
     def shown_output(self, output: Tensor) -> Tensor:  # -> (n, C, H, W), in [0, 1]
-        """What :meth:`output` gives, to look at."""
+        """The result of :meth:`output` as images."""
         return self.shown(output)
 
     def errors(self, x: Tensor, reconstruction: Tensor) -> Tensor | None:  # -> (n, C, H, W), in [0, 1]
-        """Where data came out wrong, to look at; None where the eye can tell."""
+        """Images that mark the errors of reconstructions; None where a signed difference is shown in their place."""
         return None
 
     def legend(self) -> tuple[tuple[str, str], ...]:
-        """The names and colours (#rrggbb) of all classes, in order; none where pixels are no classes."""
+        """The names and colours (#rrggbb) of all classes, in order; empty where pixels are not classes."""
         return ()
 
     @property
     def unknown(self) -> tuple[str, str] | None:
-        """What pixels are called of which nothing is known, and their colour; None where pixels are no classes."""
+        """The name and colour of pixels without a known class; None where pixels are not classes."""
         return None
 
     def classes_in(self, *shown: Tensor) -> tuple[tuple[str, str], ...]:
-        """Those that occur in data, as the model takes or predicts it or as :meth:`output` gives it, the most frequent
-        first."""
+        """The classes that occur in inputs, predictions or results of :meth:`output`, the most frequent first."""
         return ()
 
     @abstractmethod
     def images(self, output: Tensor) -> Iterator[Image.Image]:
-        """What :meth:`output` gives, as files keep it."""
+        """The result of :meth:`output` as images to save."""

@@ -1,4 +1,4 @@
-"""What is shown of one example, whatever its kind: original, reconstruction, difference, codes and their cost."""
+"""One example as pages show it: original, reconstruction, difference, codes, and the cost of the codes in bits."""
 
 import math
 from collections.abc import Mapping
@@ -16,59 +16,58 @@ from sqvae.training import RunFolder, read_records
 if TYPE_CHECKING:
     from sqvae.runs import Generator
 
-OUTSIDE = 0.9
-"""The grey of what lies outside of a picture."""
-
+OUTSIDE_GREY = 0.9
+"""The grey level of the area outside an image."""
 
 BY_PRIOR, BY_SIZE = "the prior", "log2 K"
-"""What tells the cost of codes."""
-
+"""The two ways to compute the cost of codes: by the likelihood under the prior, or as log2 K bits for each code."""
 
 _TOO_LOW, _TOO_HIGH = (0.12, 0.31, 0.66), (0.75, 0.18, 0.16)
-"""The colours of what came out too dark and too bright."""
+"""The colours of negative and of positive differences."""
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One example, seen through its codes."""
+class CodedExample:
+    """One example with its codes and its reconstruction, as images for display."""
 
     original: Tensor = field(repr=False)
-    """uint8 (3, H, W), to look at; of speech a spectrogram, time to the right and pitch upwards."""
+    """The original as an image, uint8 (3, H, W). For speech it is a spectrogram, with time to the right and frequency
+    upwards."""
     reconstruction: Tensor = field(repr=False)
-    """Likewise."""
+    """The reconstruction as an image of the same shape."""
     difference: Tensor = field(repr=False)
-    """Likewise: white where nothing changed, red where it came out brighter or louder, blue where darker; of label
-    maps, magenta where a label is wrong."""
+    """The difference as an image of the same shape: white where both are equal, red where the reconstruction is larger,
+    and blue where it is smaller. For label maps, wrong labels are magenta."""
     codes: Tensor = field(repr=False)
-    """(h, w); of speech (n,). Where the latent is continuous, its mean."""
+    """The codes: (h, w) for images, (n,) for other data. For a continuous latent, its mean."""
     bits: float
-    """What the codes cost together,"""
+    """The total cost of the codes in bits."""
     bits_by: str
-    """and by which expectation: "the prior", or "log2 K" where all codes count as equally likely; nothing where there
-    are none."""
+    """How the cost was computed: :data:`BY_PRIOR`, or :data:`BY_SIZE` if all codes count as equally likely; empty for a
+    continuous latent."""
     error: str
-    """How far the reconstruction is off, in words."""
+    """The reconstruction error as text."""
     key: "DifferenceKey | None" = None
-    """How to read the difference's colours; None of label maps."""
+    """The meaning of the colours of the difference; None for label maps."""
     classes: tuple[tuple[str, str], ...] = ()
-    """Of label maps, the names and colours of the classes that occur, the most frequent first."""
+    """The names and colours of the classes that occur in a label map, the most frequent first; empty for other data."""
 
 
 class DifferenceKey(NamedTuple):
-    """How to read a picture of signed differences."""
+    """The meaning of the colours in an image of signed differences."""
 
     less: str
-    """What blue is,"""
+    """The word for negative differences, which are blue, for example "darker"."""
     more: str
-    """and red."""
+    """The word for positive differences, which are red, for example "brighter"."""
     full: str
-    """The difference that is shown in full colour, with its unit."""
+    """The smallest difference that has full colour, with its unit."""
     scale: str
-    """What that is to be compared with."""
+    """The range of the data, to compare the difference with."""
 
     @property
     def colours(self) -> tuple[str, str, str]:
-        """As #rrggbb: of full differences below, of none, and of full ones above."""
+        """The colours of a full negative difference, of no difference, and of a full positive one, as #rrggbb."""
         low, high = (
             "#{:02x}{:02x}{:02x}".format(*(round(255 * part) for part in one)) for one in (_TOO_LOW, _TOO_HIGH)
         )
@@ -76,28 +75,28 @@ class DifferenceKey(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The same in words."""
+        """The key as a sentence."""
         return (
-            f"In the difference, white is equal, red came out {self.more} than it was, and blue {self.less}; full "
-            f"colour is a difference of {self.full} or more, {self.scale}."
+            f"In the difference, white means equal, red means that the reconstruction is {self.more}, and blue that it "
+            f"is {self.less}. Full colour is a difference of {self.full} or more, {self.scale}."
         )
 
 
-def to_bytes(picture: Tensor) -> Tensor:  # (..., 1 or 3, H, W), in [0, 1] -> uint8 (..., 3, H, W)
-    """A picture in colour; grey where it is not a number."""
-    colour = picture.expand(*picture.shape[:-3], 3, *picture.shape[-2:])
-    return (colour.nan_to_num(OUTSIDE).clamp(0, 1) * 255).round().byte().cpu()
+def to_bytes(image: Tensor) -> Tensor:  # (..., 1 or 3, H, W), in [0, 1] -> uint8 (..., 3, H, W)
+    """An image as RGB bytes. Values that are NaN, outside of the image, become grey."""
+    colour = image.expand(*image.shape[:-3], 3, *image.shape[-2:])
+    return (colour.nan_to_num(OUTSIDE_GREY).clamp(0, 1) * 255).round().byte().cpu()
 
 
 def signed_difference(difference: Tensor, full: float) -> Tensor:  # (H, W) -> uint8 (3, H, W)
-    """White for nothing, to red for as much as `full` above it, and to blue for as much below."""
+    """Differences as colours: white for zero, red from `full` upwards, and blue from -`full` downwards."""
     low, high = (torch.tensor(colour, device=difference.device).view(3, 1, 1) for colour in (_TOO_LOW, _TOO_HIGH))
     strength = (difference.abs() / full).clamp(0, 1)
     return to_bytes(1 - strength * (1 - torch.where(difference > 0, high, low)))
 
 
 def error_in_words(measures: Mapping[str, float]) -> str:
-    """How far off a reconstruction is."""
+    """The reconstruction error as text."""
     if "miou" in measures:
         return f"{measures['pixel_error']:.1%} of the pixels are wrong"
     if "mse_db" in measures:
@@ -112,10 +111,10 @@ def error_in_words(measures: Mapping[str, float]) -> str:
 
 @torch.inference_mode()
 def cost_of_codes(codes: Tensor, codebook_size: int, prior: "Generator | None") -> tuple[float, str]:  # (h, w) or (n,)
-    """What an example's codes cost in bits, and by which expectation.
+    """The total cost of an example's codes in bits, and how it was computed.
 
-    A prior that is given classes or the codes of another model can't tell from the codes alone: then they count as
-    equally likely. A continuous latent has no codes.
+    A prior that is conditioned on classes or on the codes of another model can't be evaluated on the codes alone. Then,
+    and without a prior, all codes count as equally likely. For a continuous latent the cost is 0.
     """
     if not codebook_size:
         return 0.0, ""
@@ -126,7 +125,8 @@ def cost_of_codes(codes: Tensor, codebook_size: int, prior: "Generator | None") 
 
 
 def recorded_use(folder: RunFolder) -> tuple[Tensor | None, str]:  # -> (K,)
-    """How often each code was used when the checkpoint in use was validated, and on what; none before that."""
+    """The recorded codebook usage of the best checkpoint, and a description of the data; None before the first
+    validation."""
     validated = [record for record in read_records(folder.log) if record.get("counts") and record["best"]]
     if not validated:
         return None, ""
@@ -135,5 +135,5 @@ def recorded_use(folder: RunFolder) -> tuple[Tensor | None, str]:  # -> (K,)
 
 
 def use_of(run_folder: str | Path) -> Tensor | None:  # -> (K,)
-    """How often each code was used at the last validation that counts; None where none is recorded."""
+    """The recorded codebook usage of the best checkpoint; None where none is recorded."""
     return recorded_use(RunFolder(run_folder))[0]

@@ -1,4 +1,4 @@
-"""Pages about runs, each in one file that needs no other."""
+"""Pages about runs, each a single HTML file that loads no other files."""
 
 from sqvae.pages.writing import write_run_page
 

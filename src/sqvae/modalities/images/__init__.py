@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sqvae.export.exportable import Exportable
     from sqvae.inference.coding import Encoded
     from sqvae.inference.folders import Saved
-    from sqvae.modalities.exploring import ExampleView
+    from sqvae.modalities.exploring import ExampleViewer
     from sqvae.modalities.images.tokenizer import ImageTokenizer
     from sqvae.modalities.inspecting import Inspection
     from sqvae.modalities.page import PageView
@@ -96,10 +96,10 @@ class ImageModality(Modality):
 
         return INSPECTION
 
-    def explorer(self, tokenizer: Any, prior: "Generator | None") -> "ExampleView":
-        from sqvae.modalities.images.exploring import ImageView
+    def explorer(self, tokenizer: Any, prior: "Generator | None") -> "ExampleViewer":
+        from sqvae.modalities.images.exploring import ImageViewer
 
-        return ImageView(tokenizer, prior)
+        return ImageViewer(tokenizer, prior)
 
     def encoder_and_decoder(self, tokenizer: Any) -> "tuple[Exportable, Exportable]":
         from sqvae.modalities.images.export import encoder_and_decoder

@@ -1,25 +1,25 @@
-"""Images, label maps and grey levels on the page of `sqvae explore`."""
+"""Images, label maps and grey levels for the page of `sqvae explore`."""
 
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from sqvae.modalities.exploring import Box, Example, ExampleView
+from sqvae.modalities.exploring import Box, Example, ExampleViewer
 from sqvae.modalities.images.tokenizer import ImageTokenizer
 from sqvae.modalities.images.uploads import picture_from
-from sqvae.modalities.images.views import drawn_alone, drawn_at, see, see_codes
-from sqvae.modalities.views import Seen
+from sqvae.modalities.images.views import code_images, decoded_image, replacement_images, view_image
+from sqvae.modalities.views import CodedExample
 from sqvae.runs import Generator
 from sqvae.tokenizers.manipulation import interpolated
 
 
-class ImageView(ExampleView):
-    """Pictures, label maps and grey levels."""
+class ImageViewer(ExampleViewer):
+    """Images, label maps and grey levels."""
 
     accept = "image/*"
     wide = False
-    nearest_shown = "what each would draw there"
+    replacement_caption = "the image part that each would decode to there"
 
     def __init__(self, tokenizer: ImageTokenizer, prior: Generator | None) -> None:
         self.tokenizer = tokenizer
@@ -27,45 +27,45 @@ class ImageView(ExampleView):
         self.noun = tokenizer.medium.noun
 
     def read(self, content: bytes, name: str) -> Example:
-        picture, changes = picture_from(content, self.tokenizer.preprocessing)
-        return Example(picture, name, note=changes)
+        image, changes = picture_from(content, self.tokenizer.preprocessing)
+        return Example(image, name, note=changes)
 
     def held_out(self, examples: Any, index: int) -> Example:
         return Example(examples.take([index])[0], f"held-out {self.noun} {index + 1:,} of {len(examples):,}")
 
-    def see(self, example: Example, codes: Tensor | None = None) -> Seen:
-        return see(self.tokenizer, example.data, self.prior, codes=codes)
+    def view(self, example: Example, codes: Tensor | None = None) -> CodedExample:
+        return view_image(self.tokenizer, example.data, self.prior, codes=codes)
 
     def decoded(self, codes: Tensor) -> Tensor:
-        return see_codes(self.tokenizer, codes)
+        return decoded_image(self.tokenizer, codes)
 
-    def alone(self, codes: Tensor) -> Tensor:
-        return drawn_alone(self.tokenizer, codes)
+    def code_images(self, codes: Tensor) -> Tensor:
+        return code_images(self.tokenizer, codes)
 
-    def tried(self, codes: Tensor, place: int, others: Tensor) -> Tensor | None:
-        return drawn_at(self.tokenizer, codes, place, others)
+    def replacements(self, codes: Tensor, position: int, others: Tensor) -> Tensor | None:
+        return replacement_images(self.tokenizer, codes, position, others)
 
     def columns(self, codes: Tensor) -> int:
         return codes.shape[1]
 
-    def box(self, codes: Tensor, place: int) -> Box:
+    def box(self, codes: Tensor, position: int) -> Box:
         rows, columns = codes.shape
         _, height, width = self.tokenizer.shape
-        tall, broad = height / rows, width / columns
-        return Box(place % columns * broad, place // columns * tall, broad, tall)
+        cell_height, cell_width = height / rows, width / columns
+        return Box(position % columns * cell_width, position // columns * cell_height, cell_width, cell_height)
 
-    def place_name(self, codes: Tensor, place: int) -> str:
-        return f"row {place // codes.shape[1] + 1}, column {place % codes.shape[1] + 1}"
+    def position_name(self, codes: Tensor, position: int) -> str:
+        return f"row {position // codes.shape[1] + 1}, column {position % codes.shape[1] + 1}"
 
     def rate(self, bits: float, codes: Tensor) -> str:
         _, height, width = self.tokenizer.shape
         return f"{bits / (height * width):.2f} bits per pixel"
 
-    def shape_drawn(self) -> tuple[int, ...] | None:
+    def sample_shape(self) -> tuple[int, ...] | None:
         return None
 
-    def between(self, first: Example, second: Example, steps: int) -> list[Tensor]:  # -> uint8 (3, H, W), each
-        """Pictures from one to another, by the codes nearest to points between their encodings."""
+    def interpolation(self, first: Example, second: Example, steps: int) -> list[Tensor]:  # -> uint8 (3, H, W), each
+        """Images from the first to the second, decoded from the codes nearest to interpolated encodings."""
         a, b = (one.data.expand(steps, *one.data.shape) for one in (first, second))
         codes = interpolated(self.tokenizer, a, b, torch.linspace(0, 1, steps))
         return [self.decoded(one) for one in codes]

@@ -1,4 +1,4 @@
-"""Images, where a run is inspected."""
+"""Images in `sqvae inspect`."""
 
 import math
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ def _draw_patches(
         where=where,
         classes=tokenizer.medium.legend(),
     )
-    return atlas.counts, where, f"{out / 'codes.png'}: what each code stands for"
+    return atlas.counts, where, f"{out / 'codes.png'}: the meaning of each code"
 
 
 def _about(experiment: Mapping[str, Any], shape: tuple[int, int, int], code_shape: tuple[int, ...]) -> tuple[str, ...]:

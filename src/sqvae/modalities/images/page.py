@@ -1,4 +1,4 @@
-"""Images on the page about a run."""
+"""Images on the page of a run."""
 
 import torch
 from torch import Tensor
@@ -7,9 +7,9 @@ from sqvae.data import Pictures, Progress
 from sqvae.inference import Choices
 from sqvae.modalities.images.codebook import code_atlas
 from sqvae.modalities.images.tokenizer import ImageTokenizer
-from sqvae.modalities.images.views import drawn_alone, see
+from sqvae.modalities.images.views import code_images, view_image
 from sqvae.modalities.page import PageView, pixels_of
-from sqvae.modalities.views import Seen, to_bytes
+from sqvae.modalities.views import CodedExample, to_bytes
 from sqvae.reports.codes import Pixels
 from sqvae.reports.page import absent
 from sqvae.reports.run_examples import LabelClass, class_legend, pictures_row
@@ -17,22 +17,22 @@ from sqvae.runs import Generator
 from sqvae.tokenizers.manipulation import interpolated
 
 SAMPLES = Choices(number=16, batch=16)
-"""What is drawn from a prior."""
+"""The samples from a prior."""
 
 STEPS = 9
 """The number of images of an interpolation, both ends included."""
 
-LOOKED_AT = 1000
-"""The number of images from which the mean patch of each code is taken."""
+MAX_IMAGES = 1000
+"""The largest number of images from which the mean patch of each code is computed."""
 
 
 def legend_of(tokenizer: ImageTokenizer, measures: dict[str, float]) -> str:
-    """The classes of label maps, with how well each comes through."""
+    """The legend of label maps as HTML: the classes, and the IoU of each."""
     data = tokenizer.experiment.data
-    measured = data.class_names or tuple(map(str, range(data.classes or 0)))
+    names_in_measures = data.class_names or tuple(map(str, range(data.classes or 0)))
     shown = [
-        LabelClass(name, colour, measures.get(f"iou of {short}"))
-        for (name, colour), short in zip(tokenizer.medium.legend(), measured, strict=True)
+        LabelClass(name, colour, measures.get(f"iou of {measured}"))
+        for (name, colour), measured in zip(tokenizer.medium.legend(), names_in_measures, strict=True)
     ]
     unknown = tokenizer.medium.unknown
     if unknown is not None and data.ignore is not None:
@@ -40,35 +40,35 @@ def legend_of(tokenizer: ImageTokenizer, measures: dict[str, float]) -> str:
     return class_legend(shown)
 
 
-def _see_picture(
+def _view(
     tokenizer: ImageTokenizer, pictures: Pictures, index: int, prior: Generator | None
-) -> tuple[str, Seen]:
-    return pictures.names[index], see(tokenizer, pictures.take([index])[0], prior)
+) -> tuple[str, CodedExample]:
+    return pictures.names[index], view_image(tokenizer, pictures.take([index])[0], prior)
 
 
-def _made_pictures(tokenizer: ImageTokenizer, generator: Generator | None, held_out: Pictures | None) -> list[str]:
+def _samples(tokenizer: ImageTokenizer, generator: Generator | None, held_out: Pictures | None) -> list[str]:
     parts, latents = [], None
     if generator is not None or not tokenizer.is_discrete:
         latents = SAMPLES.normal(tokenizer) if generator is None else SAMPLES.drawn(generator)
         by = "its prior" if generator is not None else "the normal distribution, which is a VAE's prior"
-        parts.append(pictures_row("Samples", f"Decoded from latents drawn by {by}.", _decoded(tokenizer, latents)))
-    ends, what, end = None, "held-out example", "original"
+        parts.append(pictures_row("Samples", f"Decoded from latents sampled from {by}.", _decoded(tokenizer, latents)))
+    ends, noun, end_name = None, "held-out example", "original"
     if held_out is not None and len(held_out) > 1:
         ends = held_out.spread(2).take([0, 1])
     elif latents is not None:
-        ends, what, end = tokenizer.decode(latents[:2]), "sample", "sample"
+        ends, noun, end_name = tokenizer.decode(latents[:2]), "sample", "sample"
     if ends is None:
-        return [*parts, absent("An interpolation is not shown", "it takes two held-out examples, or a prior")]
+        return [*parts, absent("An interpolation is not shown", "it needs two held-out examples, or a prior")]
     between = _decoded(tokenizer, _between(tokenizer, ends[:1], ends[1:]))
     originals = tokenizer.medium.shown(tokenizer.medium.model_input(ends, tokenizer.device))
     first, last = (pixels_of(one) for one in to_bytes(originals))
     caption = (
-        f"From one {what} to another, straight through the space that latents lie in: both as they are at the ends, "
-        f"and between them what is decoded, with how far it is on the way."
+        f"From one {noun} to another, along a straight line in the latent space. The ends are the {noun}s themselves, "
+        f"and the images between them are decoded. The percentage is the position on the line."
     )
-    ways = [f"{100 * place / (STEPS - 1):.3g}%" for place in range(STEPS)]
+    ratios = [f"{100 * step / (STEPS - 1):.3g}%" for step in range(STEPS)]
     shown = [first, *between, last]
-    return [*parts, pictures_row("Interpolation", caption, shown, names=[end, *ways, end])]
+    return [*parts, pictures_row("Interpolation", caption, shown, names=[end_name, *ratios, end_name])]
 
 
 def _decoded(tokenizer: ImageTokenizer, latents: Tensor) -> list[Pixels]:
@@ -84,21 +84,23 @@ def _between(tokenizer: ImageTokenizer, first: Tensor, second: Tensor) -> Tensor
     return torch.lerp(a, b, ratios.to(a).view(-1, *[1] * (a.ndim - 1)))
 
 
-def _seen(tokenizer: ImageTokenizer, pictures: Pictures, number: int, progress: Progress) -> tuple[Tensor, Tensor]:
-    atlas = code_atlas(tokenizer, pictures, codes=number, at_most=LOOKED_AT, progress=progress)
-    taken = atlas.counts[atlas.codes] > 0
-    return atlas.codes[taken], to_bytes(atlas.seen[taken])
+def _mean_patches(
+    tokenizer: ImageTokenizer, pictures: Pictures, number: int, progress: Progress
+) -> tuple[Tensor, Tensor]:
+    atlas = code_atlas(tokenizer, pictures, codes=number, at_most=MAX_IMAGES, progress=progress)
+    used = atlas.counts[atlas.codes] > 0
+    return atlas.codes[used], to_bytes(atlas.seen[used])
 
 
 PAGE = PageView(
-    see=_see_picture,
-    alone=drawn_alone,
-    made=_made_pictures,
-    heard=lambda tokenizer, held_out, where, progress: None,
-    seen=_seen,
-    span=lambda tokenizer, seen: None,
-    sounds=lambda tokenizer, held_out, index, seen: (),
-    drawn="Of two tiles, the left one is the mean of what is seen where the code is taken, and the right one, or the "
-    "only one, what the code draws alone: the middle of what a map that holds nothing else decodes to. The middle "
-    "third of a tile is the code's own place. The four small ones are what the codes nearest to it draw.",
+    view=_view,
+    code_images=code_images,
+    samples=_samples,
+    unit_spectra=lambda tokenizer, held_out, where, progress: None,
+    mean_patches=_mean_patches,
+    span=lambda tokenizer, coded: None,
+    sounds=lambda tokenizer, held_out, index, coded: (),
+    tile_caption="If a code has two tiles, the left one is the mean image patch at the positions with this code. The "
+    "other tile is the centre of the image that a map with only this code decodes to. The middle third of a tile "
+    "is the position of the code itself. The four small tiles belong to the nearest codes.",
 )

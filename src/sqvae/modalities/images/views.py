@@ -1,4 +1,4 @@
-"""An image, a label map or a map of grey levels, seen through its codes."""
+"""Images, label maps and grey levels for display: examples with their codes, and images that codes decode to."""
 
 from typing import TYPE_CHECKING
 
@@ -7,28 +7,34 @@ from torch import Tensor
 
 from sqvae.modalities.images.codebook import decoded_alone, patch_at
 from sqvae.modalities.images.tokenizer import ImageTokenizer
-from sqvae.modalities.views import DifferenceKey, Seen, cost_of_codes, error_in_words, signed_difference, to_bytes
+from sqvae.modalities.views import (
+    CodedExample,
+    DifferenceKey,
+    cost_of_codes,
+    error_in_words,
+    signed_difference,
+    to_bytes,
+)
 from sqvae.tokenizers import codebook_size_of
 
 if TYPE_CHECKING:
     from sqvae.runs import Generator
 
 FULL = 0.5
-"""The difference between two values in [0, 1] that is shown in full colour."""
-
+"""The smallest difference between two values in [0, 1] that has full colour."""
 
 BRIGHTNESS = DifferenceKey("darker", "brighter", f"{FULL:g}", "where black is 0 and white is 1")
 
 
-def see(
+def view_image(
     tokenizer: ImageTokenizer, example: Tensor, prior: "Generator | None" = None, *, codes: Tensor | None = None
-) -> Seen:
-    """One picture, label map or picture of grey levels through its codes.
+) -> CodedExample:
+    """Encode and decode an image, a label map or grey levels.
 
     Arguments:
-        example: (C, H, W), as data is stored.
-        prior: of the model, to tell what the codes cost.
-        codes: (h, w), others than its own, to see what they would make of it.
+        example: (C, H, W), as it is stored in a data set.
+        prior: the prior of the model, for the cost of the codes.
+        codes: (h, w), other codes to decode in place of the example's own.
     """
     medium = tokenizer.medium
     codes = tokenizer.latents(example.unsqueeze(0)) if codes is None else codes.unsqueeze(0).to(tokenizer.device)
@@ -42,7 +48,7 @@ def see(
     difference = signed_difference((reconstruction - original).mean(0), FULL) if wrong is None else to_bytes(wrong[0])
     bits, by = cost_of_codes(codes[0], codebook_size_of(tokenizer.model), prior)
     error = error_in_words(comparison.measures())
-    return Seen(
+    return CodedExample(
         to_bytes(original),
         to_bytes(reconstruction),
         difference,
@@ -55,31 +61,32 @@ def see(
     )
 
 
-def see_codes(tokenizer: ImageTokenizer, codes: Tensor) -> Tensor:  # (h, w) -> uint8 (3, H, W)
-    """What a map of codes decodes to, to look at."""
+def decoded_image(tokenizer: ImageTokenizer, codes: Tensor) -> Tensor:  # (h, w) -> uint8 (3, H, W)
+    """The image that a map of codes decodes to."""
     with torch.inference_mode():
         made = tokenizer.model.decode(codes.unsqueeze(0).to(tokenizer.device))
         return to_bytes(tokenizer.medium.shown(made)[0])
 
 
-def drawn_alone(tokenizer: ImageTokenizer, codes: Tensor) -> Tensor:  # (n,) -> uint8 (n, 3, P, P)
-    """What the decoder draws where a code stands alone, with what lies around it: see :class:`CodeAtlas`."""
+def code_images(tokenizer: ImageTokenizer, codes: Tensor) -> Tensor:  # (n,) -> uint8 (n, 3, P, P)
+    """The image that each code decodes to by itself, with a margin: see :class:`CodeAtlas`."""
     with torch.inference_mode():
         return to_bytes(decoded_alone(tokenizer, codes))
 
 
-def drawn_at(
-    tokenizer: ImageTokenizer, codes: Tensor, place: int, others: Tensor
+def replacement_images(
+    tokenizer: ImageTokenizer, codes: Tensor, position: int, others: Tensor
 ) -> Tensor:  # (h, w), (n,) -> uint8 (n, 3, P, P)
-    """What each of some codes would draw at a place of a map, with as much again on each side.
+    """The image patches that a map would decode to if one position had each of the other codes. A patch has a margin of
+    its own size on each side.
 
     Arguments:
-        place: counted row by row.
-        others: the codes that are tried there.
+        position: the index of the position in the flattened map.
+        others: the codes to put there.
     """
     rows, columns = codes.shape
-    tried = codes.repeat(len(others), 1, 1)
-    tried[:, place // columns, place % columns] = others.to(codes)
+    changed = codes.repeat(len(others), 1, 1)
+    changed[:, position // columns, position % columns] = others.to(codes)
     with torch.inference_mode():
-        made = tokenizer.medium.shown(tokenizer.model.decode(tried.to(tokenizer.device)))
-        return to_bytes(patch_at(made, made.shape[-2] // rows, divmod(place, columns)))
+        made = tokenizer.medium.shown(tokenizer.model.decode(changed.to(tokenizer.device)))
+        return to_bytes(patch_at(made, made.shape[-2] // rows, divmod(position, columns)))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sqvae.export.exportable import Exportable
     from sqvae.inference.coding import Encoded
     from sqvae.inference.folders import Saved
-    from sqvae.modalities.exploring import ExampleView
+    from sqvae.modalities.exploring import ExampleViewer
     from sqvae.modalities.inspecting import Inspection
     from sqvae.modalities.page import PageView
     from sqvae.modalities.speech.tokenizer import SpeechTokenizer
@@ -132,10 +132,10 @@ class SpeechModality(Modality):
 
         return INSPECTION
 
-    def explorer(self, tokenizer: Any, prior: "Generator | None") -> "ExampleView":
-        from sqvae.modalities.speech.exploring import SpeechView
+    def explorer(self, tokenizer: Any, prior: "Generator | None") -> "ExampleViewer":
+        from sqvae.modalities.speech.exploring import SpeechViewer
 
-        return SpeechView(tokenizer, prior)
+        return SpeechViewer(tokenizer, prior)
 
     def encoder_and_decoder(self, tokenizer: Any) -> "tuple[Exportable, Exportable]":
         from sqvae.modalities.speech.export import encoder_and_decoder

@@ -1,4 +1,4 @@
-"""Speech, where a run is inspected."""
+"""Speech in `sqvae inspect`."""
 
 import math
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ def _draw_spectra(
     spectra = unit_spectra(tokenizer, utterances, at_most=plots.pictures, progress=plots.progress)
     where = f"{spectra.utterances:,} validation utterances of {name}"
     save_spectra(out / "units.png", spectra.counts, spectra.mean, codes=plots.codes, where=where)
-    return spectra.counts, where, f"{out / 'units.png'}: the mean spectrum where each unit is heard"
+    return spectra.counts, where, f"{out / 'units.png'}: the mean spectrum of each unit"
 
 
 def _about(experiment: Mapping[str, Any], tokenizer: SpeechTokenizer) -> tuple[str, ...]:

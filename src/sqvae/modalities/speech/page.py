@@ -1,4 +1,4 @@
-"""Speech on the page about a run."""
+"""Speech on the page of a run."""
 
 from sqvae.data import Progress
 from sqvae.data.speech import Utterances
@@ -6,8 +6,8 @@ from sqvae.inference import Choices
 from sqvae.modalities.page import PageView, pixels_of
 from sqvae.modalities.speech.tokenizer import SpeechTokenizer
 from sqvae.modalities.speech.units import unit_spectra
-from sqvae.modalities.speech.views import see_speech, see_units, spoken_alone
-from sqvae.modalities.views import Seen
+from sqvae.modalities.speech.views import code_spectrograms, decoded_spectrogram, view_utterance
+from sqvae.modalities.views import CodedExample
 from sqvae.networks.speech import STRIDE
 from sqvae.reports.codes import Span
 from sqvae.reports.run_codebook import Heard
@@ -17,72 +17,73 @@ from sqvae.reports.spectra import by_brightness, spectra_picture
 from sqvae.runs import Generator
 
 UTTERANCES = Choices(number=3, batch=3)
-"""What is drawn from a prior."""
+"""The samples from a prior."""
 
 SECONDS = 4.0
-"""The length of an utterance that is shown."""
+"""The largest duration of an utterance on the page."""
 
-LISTENED, UNITS = 60, 128
-"""The number of utterances that mean spectra are from, and of units that they are shown for."""
+MAX_UTTERANCES, MAX_UNITS = 60, 128
+"""The largest number of utterances for mean spectra, and the largest number of units with a mean spectrum."""
 
 
-def _see_utterance(
+def _view(
     tokenizer: SpeechTokenizer, utterances: Utterances, index: int, prior: Generator | None
-) -> tuple[str, Seen]:
-    """The first seconds of it, in the voice of who spoke, if that is known."""
+) -> tuple[str, CodedExample]:
+    """The first seconds of an utterance, reconstructed in the voice of its speaker if the model knows the speaker."""
     speaker = utterances.speakers[index]
     frames = utterances.frames(index)
     shown = frames[: round(SECONDS * tokenizer.features.rate / tokenizer.features.shift)]
     known = speaker if speaker in tokenizer.speakers else None
     cut = f", the first {SECONDS:g} seconds" if len(shown) < len(frames) else ""
-    return f"{utterances.names[index]}, by {speaker}{cut}", see_speech(tokenizer, shown, known, prior)
+    return f"{utterances.names[index]}, by {speaker}{cut}", view_utterance(tokenizer, shown, known, prior)
 
 
-def _span(tokenizer: SpeechTokenizer, seen: Seen) -> Span:
-    frames = seen.original.shape[-1]
+def _span(tokenizer: SpeechTokenizer, coded: CodedExample) -> Span:
+    frames = coded.original.shape[-1]
     return Span(frames / STRIDE, frames * tokenizer.features.seconds_per_frame)
 
 
 def _sounds(
-    tokenizer: SpeechTokenizer, utterances: Utterances, index: int, seen: Seen
+    tokenizer: SpeechTokenizer, utterances: Utterances, index: int, coded: CodedExample
 ) -> tuple[tuple[str, bytes], ...]:
-    """As long as what is shown: the recording itself, and sound made of the codes."""
-    features, frames = tokenizer.features, seen.original.shape[-1]
+    """The recording and its reconstruction, of the same duration as the spectrogram on the page."""
+    features, frames = tokenizer.features, coded.original.shape[-1]
     whole = frames == int(utterances.lengths[index])
     samples = int(utterances.samples[index]) if whole else (frames - 1) * features.shift
     speaker = utterances.speakers[index]
     voice = speaker if speaker in tokenizer.speakers else tokenizer.speakers[0]
-    made = tokenizer.sound(tokenizer.decode([seen.codes], voice, [frames])[0], samples=samples)
+    made = tokenizer.sound(tokenizer.decode([coded.codes], voice, [frames])[0], samples=samples)
     return (
         ("original, as recorded", as_flac(utterances.sound(index, features.rate, samples), features.rate)),
         (f"reconstruction from the codes, in the voice {voice}", as_flac(made.cpu().numpy(), features.rate)),
     )
 
 
-def _made_speech(tokenizer: SpeechTokenizer, generator: Generator | None, held_out: Utterances | None) -> list[str]:
+def _samples(tokenizer: SpeechTokenizer, generator: Generator | None, held_out: Utterances | None) -> list[str]:
     if generator is None:
         return []
     voice = tokenizer.speakers[0]
     length = max(1, round(SECONDS * tokenizer.codes_per_second))
-    drawn = [pixels_of(see_units(tokenizer, codes, voice)) for codes in UTTERANCES.drawn(generator, (length,))]
-    caption = f"{SECONDS:g} seconds each, by its prior, in the voice {voice}."
-    return [pictures_row("Samples", caption, drawn, "row strips")]
+    samples = UTTERANCES.drawn(generator, (length,))
+    spectrograms = [pixels_of(decoded_spectrogram(tokenizer, codes, voice)) for codes in samples]
+    caption = f"{SECONDS:g} seconds each, sampled from the prior, in the voice {voice}."
+    return [pictures_row("Samples", caption, spectrograms, "row strips")]
 
 
-def _heard(tokenizer: SpeechTokenizer, utterances: Utterances, where: str, progress: Progress) -> Heard | None:
-    spectra = unit_spectra(tokenizer, utterances, at_most=LISTENED, progress=progress)
-    units = by_brightness(spectra.counts, spectra.mean, UNITS)
+def _unit_spectra(tokenizer: SpeechTokenizer, utterances: Utterances, where: str, progress: Progress) -> Heard | None:
+    spectra = unit_spectra(tokenizer, utterances, at_most=MAX_UTTERANCES, progress=progress)
+    units = by_brightness(spectra.counts, spectra.mean, MAX_UNITS)
     return Heard(units.tolist(), spectra_picture(spectra.mean, units), f"{spectra.utterances:,} {where}")
 
 
 PAGE = PageView(
-    see=_see_utterance,
-    alone=spoken_alone,
-    made=_made_speech,
-    heard=_heard,
-    seen=lambda tokenizer, held_out, number, progress: None,
+    view=_view,
+    code_images=code_spectrograms,
+    samples=_samples,
+    unit_spectra=_unit_spectra,
+    mean_patches=lambda tokenizer, held_out, number, progress: None,
     span=_span,
     sounds=_sounds,
-    drawn="Each tile is the spectrogram of one unit held for a while, in the first voice that the model knows: time to "
-    "the right, pitch upwards. Below it are the four units that lie nearest.",
+    tile_caption="Each tile is the spectrogram of one repeated unit, in the first voice that the model knows: time to "
+    "the right, frequency upwards. The four small tiles belong to the nearest units.",
 )

@@ -1,4 +1,4 @@
-"""What is shown of a trained model of speech: the counterpart of `views`, by spectrograms."""
+"""Speech for display: utterances with their codes, and spectrograms that codes decode to."""
 
 from typing import TYPE_CHECKING
 
@@ -8,36 +8,43 @@ from torch import Tensor
 from sqvae.metrics import Decibels
 from sqvae.modalities.speech.evaluation import spectrogram_pictures, white_level
 from sqvae.modalities.speech.tokenizer import SpeechTokenizer
-from sqvae.modalities.views import DifferenceKey, Seen, cost_of_codes, error_in_words, signed_difference, to_bytes
+from sqvae.modalities.views import (
+    CodedExample,
+    DifferenceKey,
+    cost_of_codes,
+    error_in_words,
+    signed_difference,
+    to_bytes,
+)
 from sqvae.tokenizers import codebook_size_of
 
 if TYPE_CHECKING:
     from sqvae.runs import Generator
 
 FULL_DB = 30.0
-"""The difference in dB that is shown in full colour."""
+"""The smallest difference in dB that has full colour."""
 
 LOUDNESS = DifferenceKey("softer", "louder", f"{FULL_DB:g} dB", "of a sound that spans some 60 dB")
 
-HELD = 5
-"""How many codes of one kind are spoken, to hear one alone: the recurrent decoder needs a few to settle."""
+REPEATS = 5
+"""How often a code is repeated to show it by itself, because the recurrent decoder needs several codes to settle."""
 
 
-def see_speech(
+def view_utterance(
     tokenizer: SpeechTokenizer,
     frames: Tensor,
     speaker: str | None = None,
     prior: "Generator | None" = None,
     *,
     codes: Tensor | None = None,
-) -> Seen:
-    """One utterance through its codes.
+) -> CodedExample:
+    """Encode and decode an utterance.
 
     Arguments:
-        frames: (T, mels), in dB, as the features give them.
-        speaker: whose voice to speak with; None: the first that the model knows.
-        prior: of the model, to tell what the codes cost.
-        codes: (n,), others than its own, to see what they would make of it.
+        frames: (T, mels), log-mel frames in dB.
+        speaker: the speaker whose voice the decoder uses; None: the first that the model knows.
+        prior: the prior of the model, for the cost of the codes.
+        codes: (n,), other codes to decode in place of the utterance's own.
     """
     voice = speaker or tokenizer.speakers[0]
     if codes is None:
@@ -50,7 +57,7 @@ def see_speech(
     comparison.add(frames / scale, made / scale)
     bits, by = cost_of_codes(codes, codebook_size_of(tokenizer.model), prior)
     white = white_level(frames, tokenizer.features)
-    return Seen(
+    return CodedExample(
         spectrogram(frames, white),
         spectrogram(made, white),
         signed_difference((made - frames).mT.flip(0), FULL_DB),
@@ -62,22 +69,24 @@ def see_speech(
     )
 
 
-def see_units(tokenizer: SpeechTokenizer, codes: Tensor, speaker: str | None = None) -> Tensor:  # (n,) -> (3, H, W)
-    """What a sequence of codes sounds like in a speaker's voice, as a spectrogram to look at, uint8."""
+def decoded_spectrogram(
+    tokenizer: SpeechTokenizer, codes: Tensor, speaker: str | None = None
+) -> Tensor:  # (n,) -> uint8 (3, mels, T)
+    """The spectrogram that a sequence of codes decodes to in the voice of a speaker."""
     frames = tokenizer.decode([codes], speaker or tokenizer.speakers[0])[0]
     return spectrogram(frames, white_level(frames, tokenizer.features))
 
 
-def spoken_alone(
+def code_spectrograms(
     tokenizer: SpeechTokenizer, codes: Tensor, speaker: str | None = None
 ) -> Tensor:  # (n,) -> uint8 (n, 3, mels, frames)
-    """What the decoder speaks where one code is held for a while, as spectrograms on one scale of loudness."""
-    held = [code.expand(HELD) for code in codes]
-    spoken = tokenizer.decode(held, speaker or tokenizer.speakers[0])
+    """The spectrogram of each code, repeated a few times, all with the same scale of loudness."""
+    repeated = [code.expand(REPEATS) for code in codes]
+    spoken = tokenizer.decode(repeated, speaker or tokenizer.speakers[0])
     loudest = white_level(torch.stack([frames.max() for frames in spoken]), tokenizer.features)
     return torch.stack([spectrogram(frames, loudest) for frames in spoken])
 
 
 def spectrogram(frames: Tensor, loudest: Tensor) -> Tensor:  # (T, mels), () -> uint8 (3, mels, T)
-    """Frames to look at: time to the right, pitch upwards, the loudest in white."""
+    """Frames as an image: time to the right, frequency upwards, the loudest in white."""
     return to_bytes(spectrogram_pictures(frames.unsqueeze(0), loudest, len(frames))[0])

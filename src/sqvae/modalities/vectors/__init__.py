@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sqvae.export.exportable import Exportable
     from sqvae.inference.coding import Encoded
     from sqvae.inference.folders import Saved
-    from sqvae.modalities.exploring import ExampleView
+    from sqvae.modalities.exploring import ExampleViewer
     from sqvae.modalities.inspecting import Inspection
     from sqvae.modalities.page import PageView
     from sqvae.modalities.vectors.tokenizer import VectorTokenizer
@@ -110,10 +110,10 @@ class VectorModality(Modality):
 
         return INSPECTION
 
-    def explorer(self, tokenizer: Any, prior: "Generator | None") -> "ExampleView":
-        from sqvae.modalities.vectors.exploring import VectorView
+    def explorer(self, tokenizer: Any, prior: "Generator | None") -> "ExampleViewer":
+        from sqvae.modalities.vectors.exploring import VectorViewer
 
-        return VectorView(tokenizer, prior)
+        return VectorViewer(tokenizer, prior)
 
     def encoder_and_decoder(self, tokenizer: Any) -> "tuple[Exportable, Exportable]":
         from sqvae.modalities.vectors.export import encoder_and_decoder

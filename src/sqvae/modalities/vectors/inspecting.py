@@ -1,4 +1,4 @@
-"""Vectors, where a run is inspected."""
+"""Vectors in `sqvae inspect`."""
 
 import math
 from pathlib import Path
@@ -15,8 +15,8 @@ from sqvae.modalities.vectors.tokenizer import VectorTokenizer
 from sqvae.quantizers import Quantized
 from sqvae.reports import Caption, save_rows
 
-LOOKED_AT = 256
-"""The number of vectors that show the noise of the quantization."""
+MAX_VECTORS = 256
+"""The largest number of vectors from which the noise of the quantization is computed."""
 
 
 def _about(described: dict[str, Any], tokenizer: VectorTokenizer) -> tuple[str, ...]:
@@ -33,7 +33,7 @@ def _about(described: dict[str, Any], tokenizer: VectorTokenizer) -> tuple[str, 
 
 @torch.no_grad()
 def _quantized(tokenizer: VectorTokenizer, rows: VectorRows) -> Quantized:
-    x = tokenizer.medium.model_input(rows.rows[:LOOKED_AT], tokenizer.device)
+    x = tokenizer.medium.model_input(rows.rows[:MAX_VECTORS], tokenizer.device)
     quantized: Quantized = tokenizer.model(x).quantized
     return quantized
 
@@ -44,8 +44,8 @@ def _draw(tokenizer: VectorTokenizer, rows: VectorRows, name: str, plots: Plots,
     chosen = counts.sort(descending=True, stable=True).indices[: plots.codes]
     ids = chosen.view(-1, 1).expand(-1, *tokenizer.map_shape)
     pictures = tokenizer.medium.shown(tokenizer.decode(ids)).cpu()
-    title = f"What the {len(chosen)} codes used most decode to"
-    save_rows(out / "codes.png", [pictures], math.ceil(math.sqrt(len(chosen))), Caption(title, (f"use on {where}",)))
+    title = f"The vectors that the {len(chosen)} most used codes decode to"
+    save_rows(out / "codes.png", [pictures], math.ceil(math.sqrt(len(chosen))), Caption(title, (f"usage on {where}",)))
     return counts, where, f"{out / 'codes.png'}: the vector that each code decodes to"
 
 

@@ -1,4 +1,4 @@
-"""How vectors are brought to a model, compared with what becomes of them, and looked at."""
+"""How vectors become the input of a model, are compared with reconstructions, and are displayed."""
 
 import math
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from sqvae.metrics import Comparison
 from sqvae.modalities.medium import Medium
 
 HALF = 2.0
-"""The number of standard deviations from the mean that is shown as black, and as white."""
+"""The number of standard deviations between the mean, which is grey, and black or white."""
 
 
 class VectorErrors(Comparison):
@@ -47,8 +47,8 @@ class VectorMedium(Medium):
     """Vectors of real numbers of any scale.
 
     Arguments:
-        offset: (values,), their mean in the training set.
-        scale: the standard deviation of all values around it.
+        offset: (values,), the mean of each value in the training set.
+        scale: the standard deviation of all values around their means.
     """
 
     noun = "vector"
@@ -58,7 +58,7 @@ class VectorMedium(Medium):
         self.scale = scale
 
     def model_input(self, given: Tensor, device: torch.device) -> Tensor:
-        """Vectors as float32."""
+        """The vectors as float32."""
         check_tensor(given, "vectors")
         values = len(self.offset)
         if given.ndim != 2 or given.shape[1] != values:
@@ -76,7 +76,7 @@ class VectorMedium(Medium):
         return VectorErrors(self.scale)
 
     def shown(self, x: Tensor) -> Tensor:  # (n, values) -> (n, 1, H, W), in [0, 1]
-        """Each vector as a grid of grey fields, row by row: a value as far from its mean as it is bright or dark."""
+        """Each vector as a grid of grey cells, row by row. Values above their mean are bright, values below it dark."""
         relative = (x.float() - self.offset.to(x.device)) / (HALF * self.scale)
         rows = max(1, math.isqrt(x.shape[1]))
         columns = -(-x.shape[1] // rows)
@@ -86,5 +86,5 @@ class VectorMedium(Medium):
         return filled.view(-1, 1, rows, columns)
 
     def images(self, output: Tensor) -> Iterator[Image.Image]:
-        fields = (self.shown(output)[:, 0] * 255).round().byte().cpu().numpy()
-        return map(Image.fromarray, fields)
+        cells = (self.shown(output)[:, 0] * 255).round().byte().cpu().numpy()
+        return map(Image.fromarray, cells)

@@ -1,4 +1,4 @@
-"""A vector seen through its codes: as a grid of grey fields."""
+"""Vectors for display, as grids of grey cells: examples with their codes, and vectors that codes decode to."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,14 @@ from torch import Tensor
 
 from sqvae.modalities.vectors.medium import HALF
 from sqvae.modalities.vectors.tokenizer import VectorTokenizer
-from sqvae.modalities.views import DifferenceKey, Seen, cost_of_codes, error_in_words, signed_difference, to_bytes
+from sqvae.modalities.views import (
+    CodedExample,
+    DifferenceKey,
+    cost_of_codes,
+    error_in_words,
+    signed_difference,
+    to_bytes,
+)
 from sqvae.tokenizers import codebook_size_of
 
 if TYPE_CHECKING:
@@ -16,15 +23,15 @@ if TYPE_CHECKING:
 VALUES = DifferenceKey("smaller", "larger", f"{HALF:g} standard deviations", "of the values in the training set")
 
 
-def see(
+def view_vector(
     tokenizer: VectorTokenizer, vector: Tensor, prior: "Generator | None" = None, *, codes: Tensor | None = None
-) -> Seen:
-    """One vector through its codes.
+) -> CodedExample:
+    """Encode and decode a vector.
 
     Arguments:
         vector: (values,).
-        prior: the prior of the model, which says what the codes cost.
-        codes: (codes,), others than its own, to see what they would make of it.
+        prior: the prior of the model, for the cost of the codes.
+        codes: (codes,), other codes to decode in place of the vector's own.
     """
     medium = tokenizer.medium
     with torch.inference_mode():
@@ -35,7 +42,7 @@ def see(
         comparison.add(x, made)
         original, reconstruction = medium.shown(x)[0], medium.shown(made)[0]
     bits, by = cost_of_codes(ids[0], codebook_size_of(tokenizer.model), prior)
-    return Seen(
+    return CodedExample(
         to_bytes(original),
         to_bytes(reconstruction),
         signed_difference((reconstruction - original)[0], 0.5),
@@ -47,12 +54,12 @@ def see(
     )
 
 
-def see_codes(tokenizer: VectorTokenizer, codes: Tensor) -> Tensor:  # (codes,) -> uint8 (3, H, W)
-    """What the codes of one vector decode to."""
+def decoded_image(tokenizer: VectorTokenizer, codes: Tensor) -> Tensor:  # (codes,) -> uint8 (3, H, W)
+    """The vector that codes decode to."""
     return to_bytes(tokenizer.medium.shown(tokenizer.decode(codes))[0])
 
 
-def drawn_alone(tokenizer: VectorTokenizer, codes: Tensor) -> Tensor:  # (n,) -> uint8 (n, 3, H, W)
-    """What each code decodes to if it stands at every place of a vector's id."""
+def code_images(tokenizer: VectorTokenizer, codes: Tensor) -> Tensor:  # (n,) -> uint8 (n, 3, H, W)
+    """The vector that each code decodes to if it is at every position of an id."""
     ids = codes.view(-1, 1).expand(-1, *tokenizer.map_shape)
     return to_bytes(tokenizer.medium.shown(tokenizer.decode(ids)))

@@ -1,4 +1,4 @@
-"""What is said of pictures and recordings that a command leaves out."""
+"""Warnings about files that a command leaves out."""
 
 from types import TracebackType
 
@@ -6,16 +6,16 @@ from sqvae.cli import console
 from sqvae.data import Skipped
 from sqvae.data.wording import counted, printable
 
-SHOWN = 3
-"""How many with the same fault get a line of their own."""
+MAX_NAMED = 3
+"""The largest number of files with the same fault that are named one by one."""
 
 
-class LeftOut:
-    """Takes what is left out, one by one. The first few of each fault are named at once, the others counted at the end
-    of the block.
+class SkippedFiles:
+    """Prints warnings about files that are left out. The first few files with each fault are named immediately, and the
+    others are counted at the end of the `with` block.
 
     Arguments:
-        noun: what one of them is.
+        noun: the word for one file.
     """
 
     def __init__(self, noun: str) -> None:
@@ -24,21 +24,21 @@ class LeftOut:
         self._counts: dict[str, int] = {}
 
     def __call__(self, skipped: Skipped) -> None:
-        """One more is left out."""
+        """Report one more file that is left out."""
         count = self._counts[skipped.fault] = self._counts.get(skipped.fault, 0) + 1
         self._first.setdefault(skipped.fault, skipped)
-        if count <= SHOWN:
+        if count <= MAX_NAMED:
             console.warning(f"left out: {printable(str(skipped))}")
 
     def note(self, sentence: str) -> None:
-        """Files are passed over that are none of what is wanted."""
+        """Print a note about files of other types, which are ignored."""
         console.note(printable(sentence))
 
-    def __enter__(self) -> "LeftOut":
+    def __enter__(self) -> "SkippedFiles":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         for fault, count in self._counts.items():
-            if count > SHOWN:
-                more = counted(count - SHOWN, f"more {self.noun}")
+            if count > MAX_NAMED:
+                more = counted(count - MAX_NAMED, f"more {self.noun}")
                 console.warning(f"left out: {more} for the same reason as {printable(str(self._first[fault]))}")
