@@ -14,7 +14,7 @@ from sqvae.metrics import MEASURES
 from sqvae.modalities.images.codebook import code_atlas
 from sqvae.modalities.images.views import code_images, decoded_image, replacement_images, view_image
 from sqvae.modalities.speech.views import code_spectrograms, decoded_spectrogram, view_utterance
-from sqvae.modalities.views import use_of
+from sqvae.modalities.views import recorded_use
 from sqvae.runs import Generator, prepare, train
 from sqvae.tokenizers import load
 from sqvae.training import RunFolder, read_records
@@ -213,12 +213,12 @@ class TestCodes:
 class TestTraining:
     def test_use_is_that_of_the_best_checkpoint(self, run):
         best = [one for one in read_records(RunFolder(run).log) if one.get("best")][-1]
-        assert use_of(run).tolist() == best["counts"]
+        assert recorded_use(RunFolder(run))[0].tolist() == best["counts"]
 
     def test_a_run_without_a_validation_has_no_use_yet(self, tmp_path):
-        assert use_of(tmp_path) is None
+        assert recorded_use(RunFolder(tmp_path))[0] is None
         (tmp_path / "log.jsonl").write_text(json.dumps({"kind": "step", "epoch": 0, "step": 1, "mse": 0.1}) + "\n")
-        assert use_of(tmp_path) is None
+        assert recorded_use(RunFolder(tmp_path))[0] is None
 
     def test_curves_come_from_the_log_with_a_sentence_each(self, run):
         records = read_records(RunFolder(run).log)

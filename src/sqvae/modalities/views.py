@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -132,8 +131,3 @@ def recorded_use(folder: RunFolder) -> tuple[Tensor | None, str]:  # -> (K,)
         return None, ""
     best = validated[-1]
     return torch.tensor(best["counts"]), f"validation, as recorded after epoch {best['epoch']}, the best checkpoint"
-
-
-def use_of(run_folder: str | Path) -> Tensor | None:  # -> (K,)
-    """The recorded codebook usage of the best checkpoint; None where none is recorded."""
-    return recorded_use(RunFolder(run_folder))[0]
