@@ -14,7 +14,7 @@ from sqvae.networks import conv_decoder, conv_encoder
 from sqvae.quantizers import Stage, stochastic
 from sqvae.runs import resume, train
 from sqvae.training import ANY_BUDGET, Plan, TrainingStoppedError, any_budget
-from sqvae.training.schedules import stage
+from sqvae.training.schedules import SCHEDULES, stage
 from test_exact_resume import SignalAt
 
 QUANTIZERS = {
@@ -133,6 +133,22 @@ class TestWhatTheScheduleSays:
         assert annealing.begin(1000, optimizer) == pytest.approx((0.3, 0.1, 1.0, 1.0))
         assert annealing.begin(5000, optimizer) == pytest.approx((0.3, 0.1, 1.0, 1.0))
 
+    def test_long_runs_learn_more_slowly_and_anneal_further(self):
+        model, steps = nn.Sequential(nn.Linear(2, 4), GaussianQuantizer(8, 4)), 20_000
+        usual, long = Annealing(5_000), Annealing(steps)
+        assert usual.begin(5_000, torch.optim.SGD(usual.groups(model))).latent_weight == pytest.approx(0.1)
+        optimizer = torch.optim.SGD(long.groups(model))
+        assert long.begin(0, optimizer).latent_weight == 1
+        rates = [group["lr"] for group in optimizer.param_groups]
+        assert rates == [group["lr"] for group in long.groups(model)]
+        assert rates == pytest.approx([group["lr"] / 2 for group in usual.groups(model)])
+        assert long.begin(steps, optimizer).latent_weight == pytest.approx(0.1 / 4)
+
+    def test_a_long_run_by_another_plan_is_as_it_was(self):
+        plan = Plan(schedule="cosine", learning_rate=3e-3)
+        assert SCHEDULES["cosine"](plan, 20_000).rate(0) == 3e-3
+        assert stage(plan, 20_000, 20_000).latent_weight == 1
+
     def test_codes_learn_faster_and_all_rates_fall_to_0(self):
         model = nn.Sequential(nn.Linear(2, 4), GaussianQuantizer(8, 4), nn.Linear(4, 2))
         annealing = Annealing(100, learning_rate=1e-3)
@@ -159,6 +175,7 @@ class TestWhatTheScheduleSays:
         ("settings", "words"),
         [
             ({"latent_weight_end": 0.0}, "latent_weight_end must be more than 0"),
+            ({"long_run": 0}, "long_run must be at least 1"),
             ({"straight_through_end": -0.1}, "straight_through_end must be"),
             ({"codebook_rate": 0.0}, "codebook_rate must be"),
             ({"evenness": -1.0}, "evenness must be"),

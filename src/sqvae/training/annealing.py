@@ -62,11 +62,14 @@ class Annealing:
 
     The temperature is :math:`\tau_t = 0.3^{t/T}`, and the learning rates fall to 0 by a cosine.
 
+    A run of more than :math:`T_0 = 5000` steps has the time to learn more slowly and to anneal further: its learning
+    rates begin at :math:`\sqrt{T_0 / T}` of those of shorter runs, and :math:`\beta` ends at :math:`0.1\, T_0 / T`.
+
     The schedule depends on the step alone, so resuming a run needs only the number of the step.
 
     Arguments:
         steps: number of steps of the whole run, T.
-        learning_rate: the initial learning rate of the network.
+        learning_rate: the initial learning rate of the network, in a run of up to 5000 steps.
     """
 
     def __init__(self, steps: int, *, learning_rate: float | None = None) -> None:
@@ -74,12 +77,12 @@ class Annealing:
             raise ValueError(f"steps must be at least 1, the number of steps of the whole run; got {steps}")
         self.steps = steps
         self.plan = any_budget(steps=steps, **({} if learning_rate is None else {"learning_rate": learning_rate}))
-        self._rate = Cosine(self.plan.learning_rate, steps)
+        self._rate = Cosine(self.plan.first_rate(steps), steps)
 
     def groups(self, model: nn.Module) -> list[dict[str, Any]]:
         """The parameter groups for an optimizer, for a model that contains quantizers."""
         groups = parameter_groups(model, self.plan)
-        return [{**group, "lr": self.plan.learning_rate * group[TIMES]} for group in groups]
+        return [{**group, "lr": self._rate.rate(0) * group[TIMES]} for group in groups]
 
     def begin(self, step: int, optimizer: Optimizer) -> Stage:
         """Set the learning rates of a step, and return the stage to pass to the quantizer.

@@ -49,6 +49,9 @@ class Plan:
     addition to the gradient of the relaxed sample; it is 0 at the beginning."""
     evenness: float = 0.0
     """How strongly codebook usage is pulled towards uniform: see `sqvae.quantizers.Stage`."""
+    long_run: int = 5_000
+    """The number of steps beyond which a run with a schedule for any number of steps begins with a lower learning rate
+    and ends with a smaller weight of the quantizer's terms: see `sqvae.training.Annealing`."""
     clip: float | None = None
     """The maximum norm of the gradient; None disables clipping."""
     precision: Precision = "no"
@@ -63,7 +66,7 @@ class Plan:
     """Maximum number of minutes between checkpoints within an epoch; one is always written after each epoch."""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "accumulate", "patience", "log_every"):
+        for name in ("epochs", "batch_size", "accumulate", "patience", "log_every", "long_run"):
             if getattr(self, name) < 1:
                 raise ValueError(f"training.{name} must be at least 1, got {getattr(self, name)}")
         for name in ("learning_rate", "temperature_minimum", "checkpoint_minutes", "codebook_rate"):
@@ -98,6 +101,18 @@ class Plan:
     def anneals(self) -> bool:
         """Whether the quantizer needs a stage, and not only a temperature."""
         return self.latent_weight_end != 1 or self.straight_through_end != 0 or self.evenness != 0
+
+    def shortness(self, steps: int) -> float:
+        r"""How short a run is beside a long one, :math:`\min(1, T_0 / T)`; 1 for a plan that does not anneal."""
+        return min(1.0, self.long_run / steps) if self.anneals else 1.0
+
+    def first_rate(self, steps: int) -> float:
+        r"""The learning rate at the beginning of a run, :math:`\eta \sqrt{\min(1, T_0 / T)}`."""
+        return self.learning_rate * math.sqrt(self.shortness(steps))
+
+    def last_latent_weight(self, steps: int) -> float:
+        r"""The weight of the quantizer's terms at the end of a run, :math:`\beta_{end} \min(1, T_0 / T)`."""
+        return self.latent_weight_end * self.shortness(steps)
 
     def is_over(self, epochs: int, steps: int, best: float) -> bool:
         """Whether a run is finished.

@@ -33,7 +33,7 @@ def stage(plan: Plan, step: int, steps: int) -> Stage:
     share = step / steps
     return Stage(
         temperature(plan, step, steps),
-        plan.latent_weight_end**share,
+        plan.last_latent_weight(steps) ** share,
         plan.straight_through_end * share,
         plan.evenness,
     )
@@ -138,7 +138,7 @@ class Plateau(Schedule):
 
 SCHEDULES: Mapping[str, Callable[[Plan, int], Schedule]] = {
     "plateau": lambda plan, steps: Plateau(plan.learning_rate, plan.patience, plan.tolerance),
-    "cosine": lambda plan, steps: Cosine(plan.learning_rate, steps),
+    "cosine": lambda plan, steps: Cosine(plan.first_rate(steps), steps),
     "halved": lambda plan, steps: Halved(plan.learning_rate, steps),
     "constant": lambda plan, steps: Constant(plan.learning_rate),
 }
