@@ -101,7 +101,7 @@ class ExampleView:
                 self.number = ui.number("code", min=0, max=self.explorer.size - 1, precision=0)
                 self.number.props("dense outlined").classes("narrow").on("keydown.enter", self._replace_by_number)
                 button("Replace", self._replace_by_number, strong=True)
-                self.everywhere = ui.checkbox("at all positions with this code")
+                self.everywhere = ui.checkbox("wherever it occurs")
                 self.undo = button("Undo", self._undo)
                 self.reset = button("Reset", self._reset)
 
