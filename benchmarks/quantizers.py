@@ -126,6 +126,16 @@ def cost_of_checks(sizes: Sizes) -> list[Result]:
     return [at_most("Gaussian I checked / unchecked", checked, bare, 1.05)]
 
 
+def of_certain_choices(sizes: Sizes) -> list[Result]:
+    """Choices that are nearly certain against those at the beginning of a run: small probabilities must not be slow."""
+    z = encodings(sizes)
+    variances = (10.0, 1.0, 0.3, 0.1)
+    quantizers = [GaussianQuantizer(sizes.codes, sizes.dim, initial_variance=variance) for variance in variances]
+    steps = [step_of(quantizer, z, temperature=0.5) for quantizer in quantizers]
+    early, *later = median_seconds(steps, sizes.rounds, "certain choices")
+    return [at_most("Gaussian I, variance 1, 0.3 or 0.1 (the slowest) / variance 10", max(later), early, 1.2)]
+
+
 def with_many_codes(sizes: Sizes) -> list[Result]:
     z = encodings(sizes)
     kept = step_of(GaussianQuantizer(sizes.kept_codes, sizes.dim), z, temperature=0.7)
@@ -176,7 +186,7 @@ def _peak_memory(*, reset: bool = False) -> int:
     return peak if sys.platform == "darwin" else 1024 * peak
 
 
-SECTIONS = (against_vector_quantize, against_broadcasting, cost_of_checks, with_many_codes)
+SECTIONS = (against_vector_quantize, against_broadcasting, cost_of_checks, of_certain_choices, with_many_codes)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

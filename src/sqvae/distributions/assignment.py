@@ -28,6 +28,12 @@ KEPT_LOGITS = 2**25
 beyond it, the backward pass recomputes it."""
 
 
+LEAST_SCORE = -60.0
+"""The smallest score of a code relative to the best, in nats. What is below takes part in nothing at float32's
+precision, but a probability of e^-90 is a denormal number, with which processors compute up to a hundred times more
+slowly."""
+
+
 class Assignment(NamedTuple):
     """The results of one pass over the codes."""
 
@@ -151,7 +157,7 @@ def _blocks(
                 rank * count,
             )
             if soft is not None:
-                torch.softmax(scores[part].div_(temperature), -1, out=relaxed[part])
+                torch.softmax(scores[part].div_(temperature).clamp_min_(LEAST_SCORE), -1, out=relaxed[part])
         yield _Block(block, relaxed, slopes, scores)
 
 
@@ -181,7 +187,7 @@ def _pass_over(
         rows: the positions of these rows among this process's rows.
         offset: the position of this process's first row in the whole batch.
     """
-    logits.sub_(logits.amax(-1, keepdim=True))
+    logits.sub_(logits.amax(-1, keepdim=True)).clamp_min_(LEAST_SCORE)
     torch.softmax(logits, -1, out=probabilities)
     mean = torch.linalg.vecdot(probabilities, logits)
     if slope is not None:
