@@ -6,19 +6,41 @@ import torch
 from torch import Tensor
 
 from sqvae.likelihoods import LIKELIHOODS, Likelihood, half_circle_directions
-from sqvae.quantizers import LATENTS, GaussianQuantizer, Quantizer, class_of
+from sqvae.quantizers import LATENTS, LAYERED, GaussianQuantizer, Quantizer, class_of
 from sqvae.quantizers.contract import CodebookQuantizer
 from sqvae.quantizers.stochastic import StochasticQuantizer
 
-CODES, DIM = 16, 8
-DISCRETE = [name for name in LATENTS if issubclass(class_of(name), CodebookQuantizer)]
-STOCHASTIC = [name for name in DISCRETE if issubclass(class_of(name), StochasticQuantizer)]
+CODES, DIM, LAYERS = 16, 8, 3
+EVERY = {**LATENTS, **LAYERED}
+SINGLE = [name for name in LATENTS if issubclass(class_of(name), CodebookQuantizer)]
+DISCRETE = [*SINGLE, *LAYERED]
+RELAXED = [name for name in DISCRETE if class_of(name).relaxes]
+STOCHASTIC = [name for name in SINGLE if issubclass(class_of(name), StochasticQuantizer)]
 GAUSSIAN = [name for name in STOCHASTIC if issubclass(class_of(name), GaussianQuantizer)]
 
 
 def build(name: str, *, codes: int = CODES, dim: int = DIM, dtype: torch.dtype = torch.float32, **kwargs) -> Quantizer:
     sizes = {"codebook_size": codes, "dim": dim} if name in DISCRETE else {"dim": dim}
-    return LATENTS[name](**sizes, **kwargs).to(dtype)
+    if name in LAYERED:
+        kwargs = {"layers": LAYERS, **kwargs}
+    return EVERY[name](**sizes, **kwargs).to(dtype)
+
+
+def codes_shape(name: str, *places: int) -> tuple[int, ...]:
+    """The shape of the codes for a latent map of these places, the batch included."""
+    if name in LAYERED:
+        return (*places, LAYERS)
+    return places if name in SINGLE else (*places, DIM)
+
+
+def layers_of(name: str) -> int:
+    """The number of codes of each position."""
+    return LAYERS if name in LAYERED else 1
+
+
+def codebooks_of(quantizer: Quantizer) -> list[CodebookQuantizer]:
+    """The parts of a quantizer that have a codebook."""
+    return [part for part in quantizer.modules() if isinstance(part, CodebookQuantizer)]
 
 
 def takes(name: str, option: str) -> bool:
@@ -42,3 +64,8 @@ def build_likelihood(name: str) -> tuple[Likelihood, Tensor, Tensor]:
     if name == "categorical":
         return LIKELIHOODS[name](6), labels, torch.randn(4, 6, 5, 5)
     return LIKELIHOODS[name](half_circle_directions(6)), labels, torch.randn(4, 2, 5, 5)
+
+
+def layered() -> list[str]:
+    """The quantizers with layers."""
+    return list(LAYERED)

@@ -62,6 +62,7 @@ def assign(
     weights: Tensor | None = None,
     noisy: bool = True,
     hard: bool = False,
+    sharing: int = 1,
 ) -> Assignment:  # (N, F), (K, F), (K, d), (), (N,)
     r"""Assign positions to codes.
 
@@ -72,10 +73,11 @@ def assign(
         weights: the weight of each position in `usage` and `drawn`; 1 by default.
         noisy: sample from the distribution; otherwise take its mode.
         hard: return the vector of the sampled code; its gradient is that of the relaxed sample (straight-through).
+        sharing: the number of assignments in one step that share the memory for what the backward pass needs.
     """
     weights = queries.new_ones(queries.shape[0]) if weights is None else weights
     needs_gradient = torch.is_grad_enabled() and (queries.requires_grad or keys.requires_grad or values.requires_grad)
-    keep = needs_gradient and queries.shape[0] * keys.shape[0] <= KEPT_LOGITS
+    keep = needs_gradient and sharing * queries.shape[0] * keys.shape[0] <= KEPT_LOGITS
     return Assignment(
         *_assign_operator(queries, keys, values, weights, temperature.to(queries.dtype), noisy, hard, keep)[:6]
     )

@@ -87,6 +87,11 @@ def own_normal_like(values: Tensor) -> Tensor:  # (N, ...) -> (N, ...)
     )
 
 
+def own_uniform(rows: int, device: torch.device) -> Tensor:  # -> (rows,)
+    """Uniform random numbers for this process's rows of the whole batch."""
+    return own_rows(lambda number: torch.rand(number, device=device), rows)
+
+
 def _sum(values: Tensor) -> Tensor:
     total = values.clone(memory_format=torch.contiguous_format)
     distributed.all_reduce(total)

@@ -9,6 +9,7 @@ from sqvae.quantizers.continuous import GaussianLatent
 from sqvae.quantizers.contract import Quantized, Quantizer, Stage
 from sqvae.quantizers.faults import faults_of
 from sqvae.quantizers.gaussian import GaussianQuantizer
+from sqvae.quantizers.residual import LayeredQuantizer, ResidualQuantizer, ResidualVectorQuantizer
 from sqvae.quantizers.vector import EMAVectorQuantizer, VectorQuantizer
 from sqvae.quantizers.von_mises_fisher import VonMisesFisherQuantizer
 
@@ -26,13 +27,21 @@ QUANTIZERS: Mapping[str, Callable[..., Quantizer]] = {
 """Every quantizer by name. All take ``codebook_size`` and ``dim``. What else is to be known of one is asked of its
 class: see :func:`class_of`."""
 
+LAYERED: Mapping[str, Callable[..., Quantizer]] = {
+    "residual-1": partial(ResidualQuantizer, variance="shared"),
+    "residual-3": partial(ResidualQuantizer, variance="per_position"),
+    "residual-vq-ema": ResidualVectorQuantizer,
+    "residual-vq-ema-reset": partial(ResidualVectorQuantizer, reset_every=20),
+}
+"""Every quantizer with several codes for each position, by name. They take ``layers`` besides."""
+
 LATENTS: Mapping[str, Callable[..., Quantizer]] = {**QUANTIZERS, "gaussian-latent": GaussianLatent}
 """Everything that can stand between an encoder and a decoder: the quantizers, and the continuous latent of a VAE."""
 
 
 def class_of(name: str) -> type[Quantizer]:
     """The class of a quantizer or continuous latent by name, which says what it takes and what it does."""
-    make = LATENTS[name]
+    make = {**LATENTS, **LAYERED}[name]
     return cast("type[Quantizer]", make.func if isinstance(make, partial) else make)
 
 
@@ -48,12 +57,16 @@ def description_of(name: str) -> str:
 
 __all__ = [
     "LATENTS",
+    "LAYERED",
     "QUANTIZERS",
     "EMAVectorQuantizer",
     "GaussianLatent",
     "GaussianQuantizer",
+    "LayeredQuantizer",
     "Quantized",
     "Quantizer",
+    "ResidualQuantizer",
+    "ResidualVectorQuantizer",
     "Stage",
     "VectorQuantizer",
     "VonMisesFisherQuantizer",

@@ -1,7 +1,8 @@
 """The interface that all quantizers share."""
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import NamedTuple
@@ -11,6 +12,9 @@ from torch import Tensor, nn
 
 from sqvae.distributions import perplexity
 from sqvae.distributions.checks import check_finite, check_indices, check_positive, check_size, check_tensor
+
+LEFT_OUT = -1
+"""The code of a layer that layer dropout has left out of a sample. It occurs in training only."""
 
 
 class Stage(NamedTuple):
@@ -43,7 +47,8 @@ class Quantized:
     """The quantized latents, of the shape of z: the decoder's input."""
     codes: Tensor = field(repr=False)
     """(batch, ...): the index of the code at each position. In training it is the code that was drawn, in ``eval()``
-    the likeliest. For a continuous latent it is the mean itself."""
+    the likeliest. A quantizer with layers has one more axis of them, and :data:`LEFT_OUT` where layer dropout left a
+    layer out. For a continuous latent it is the mean itself."""
     loss: Tensor
     """(): the quantizer's part of the training objective."""
     divergence: Tensor
@@ -53,20 +58,22 @@ class Quantized:
     entropy: Tensor
     """(): the entropy of the assignment probabilities; 0 if the assignment is deterministic."""
     counts: Tensor = field(repr=False)
-    """(K,): the number of unmasked positions that took each code."""
+    """(K,), or (layers, K): the number of unmasked positions that took each code."""
     mean_probabilities: Tensor = field(repr=False)
-    """(K,): the assignment probabilities, averaged over the unmasked positions."""
+    """(K,), or (layers, K): the assignment probabilities, averaged over the unmasked positions."""
     variance: Tensor | None = field(default=None, repr=False)
     """The variance of the (de)quantization, with the axes that it depends on; None if the quantizer has none."""
     concentration: Tensor | None = None
     """(): the concentration of the von Mises-Fisher (de)quantization; None if the quantizer has none."""
+    layer_entropies: Tensor | None = None
+    """(layers,): the part of each layer in the entropy; None if the quantizer has no layers."""
 
     def __iter__(self) -> Iterator[Tensor]:
         return iter((self.z_q, self.codes, self.loss))
 
     @property
     def perplexity(self) -> Tensor:
-        """(): the perplexity of the codes in this batch, between 1 and K.
+        """(), or (layers,): the perplexity of the codes in this batch, between 1 and K.
 
         In training, codes are drawn at random, and a quantizer that draws them blindly uses them all. To see how many
         codes carry information, measure it in ``eval()`` over several batches, or look at the entropy.
@@ -75,7 +82,7 @@ class Quantized:
 
     @property
     def soft_perplexity(self) -> Tensor:
-        """(): the perplexity of the mean assignment probabilities in this batch, between 1 and K."""
+        """(), or (layers,): the perplexity of the mean assignment probabilities in this batch, between 1 and K."""
         return perplexity(self.mean_probabilities)
 
 
@@ -151,6 +158,9 @@ class Quantizer(nn.Module, ABC):
     needs_log_variance = False
     """Whether ``forward`` needs a log-variance from the encoder."""
 
+    codebook_sizes: tuple[int, ...] = ()
+    """The number of codes of each layer, the coarsest first: most quantizers have one layer. Empty without codes."""
+
     relaxes = False
     """Whether z_q in training is a relaxed sample, a mixture of codes, rather than a single code."""
 
@@ -186,12 +196,7 @@ class Quantizer(nn.Module, ABC):
             sample: in ``eval()``, draw a code from the assignment probabilities instead of taking the likeliest.
             channel_first: the layout of z for this call; None takes the quantizer's own.
         """
-        stage = temperature if isinstance(temperature, Stage) else Stage(temperature)
-        self._check_temperature(stage.temperature)
-        positions = self._positions(z, mask, channel_first)
-        with torch.autocast(z.device.type, enabled=False):
-            scale = self._scale(log_variance, positions)
-            return self._quantize(positions, scale, stage, sample or self.training)
+        return self._checked(self._quantize, z, temperature, log_variance, mask, sample, channel_first)
 
     @torch.no_grad()
     def encode(
@@ -206,9 +211,7 @@ class Quantizer(nn.Module, ABC):
 
         Masked positions may hold anything; they get some code as well.
         """
-        positions = self._positions(z, mask, channel_first)
-        with torch.autocast(z.device.type, enabled=False):
-            return self._encode(positions, self._scale(log_variance, positions, optional=True))
+        return self._checked_codes(self._encode, z, log_variance, mask, channel_first)
 
     @abstractmethod
     def decode(self, codes: Tensor, *, channel_first: bool | None = None) -> Tensor:  # (batch, ...) -> (batch, ..., d)
@@ -225,6 +228,37 @@ class Quantizer(nn.Module, ABC):
     @abstractmethod
     def _encode(self, positions: Positions, scale: Tensor) -> Tensor:
         """The codes of a list of positions, as a map."""
+
+    def _checked(
+        self,
+        quantize: Callable[[Positions, Tensor, Stage, bool], Quantized],
+        z: Tensor,
+        temperature: float | Tensor | Stage,
+        log_variance: Tensor | None,
+        mask: Tensor | None,
+        sample: bool,
+        channel_first: bool | None,
+    ) -> Quantized:
+        """Check what :meth:`forward` was given, and quantize it in full precision."""
+        stage = temperature if isinstance(temperature, Stage) else Stage(temperature)
+        self._check_temperature(stage.temperature)
+        positions = self._positions(z, mask, channel_first)
+        with torch.autocast(z.device.type, enabled=False):
+            scale = self._scale(log_variance, positions)
+            return quantize(positions, scale, stage, sample or self.training)
+
+    def _checked_codes(
+        self,
+        encode: Callable[[Positions, Tensor], Tensor],
+        z: Tensor,
+        log_variance: Tensor | None,
+        mask: Tensor | None,
+        channel_first: bool | None,
+    ) -> Tensor:
+        """Check what :meth:`encode` was given, and encode it in full precision."""
+        positions = self._positions(z, mask, channel_first)
+        with torch.autocast(z.device.type, enabled=False):
+            return encode(positions, self._scale(log_variance, positions, optional=True))
 
     def _scale(self, log_variance: Tensor | None, positions: Positions, *, optional: bool = False) -> Tensor:
         """The log-scale of the (de)quantization. By default there is none, and it is 0."""
@@ -283,21 +317,39 @@ class CodebookQuantizer(Quantizer, ABC):
         codebook_size: the number of codes, :math:`K`.
         dim: the dimension of a code, :math:`d_b`.
         codebook_scale: the standard deviation of the codes' components before training.
+        code_dim: the number of components of a code, if it is less than `dim`: the code vectors are then the codes
+            times a trained matrix. None: the codes are the vectors.
         channel_first: whether latent maps are (batch, dim, ...).
     """
 
     def __init__(
-        self, codebook_size: int, dim: int, *, codebook_scale: float = 1.0, channel_first: bool = False
+        self,
+        codebook_size: int,
+        dim: int,
+        *,
+        codebook_scale: float = 1.0,
+        code_dim: int | None = None,
+        channel_first: bool = False,
     ) -> None:
         super().__init__(dim, channel_first=channel_first)
         check_size(codebook_size, "codebook_size")
         check_positive(codebook_scale, "codebook_scale")
+        if code_dim is not None:
+            check_size(code_dim, "code_dim")
+            if code_dim > dim:
+                raise ValueError(f"code_dim must be at most dim, which is {dim}; got {code_dim}")
         self.codebook_size = codebook_size
-        self.codebook = nn.Parameter(codebook_scale * torch.randn(codebook_size, dim))
+        self.codebook_sizes = (codebook_size,)
+        self.codebook = nn.Parameter(codebook_scale * torch.randn(codebook_size, code_dim or dim))
+        self.basis: nn.Parameter | None = None
+        """(code_dim, d): the matrix that codes are multiplied by, if they have fewer components than their vectors."""
+        if code_dim is not None:
+            self.basis = nn.Parameter(torch.randn(code_dim, dim) / math.sqrt(code_dim))
 
-    def vectors(self) -> Tensor:  # -> (K, d)
-        """The code vectors as the decoder sees them."""
-        return self.codebook
+    def vectors(self, dtype: torch.dtype | None = None) -> Tensor:  # -> (K, d)
+        """The code vectors as the decoder sees them, computed in their own data type or in another one."""
+        codebook = self.codebook if dtype is None else self.codebook.to(dtype)
+        return codebook if self.basis is None else codebook @ self.basis.to(codebook.dtype)
 
     def _positions(self, z: Tensor, mask: Tensor | None, channel_first: bool | None) -> Positions:
         check_finite(self.codebook.detach(), "the codebook")

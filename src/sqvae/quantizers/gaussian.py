@@ -63,6 +63,8 @@ class GaussianQuantizer(StochasticQuantizer):
             1 if fixed.
         variance_offset: the offset c, at least 0. A fixed variance takes none: it is ``initial_variance`` itself.
         heads: how the encoder's h(x) and the trained scalar s are combined into one variance, for types II to IV.
+        code_dim: the number of components of a code, at most ``dim``. The code vectors are then the codes times a
+            trained matrix, so that they span a space of so many dimensions; None: the codes themselves.
         dequantize, hard, codebook_scale: see :class:`~sqvae.quantizers.stochastic.StochasticQuantizer`.
         channel_first: whether latent maps are (batch, dim, ...).
     """
@@ -81,11 +83,13 @@ class GaussianQuantizer(StochasticQuantizer):
         dequantize: bool = False,
         hard: bool = False,
         codebook_scale: float = 1.0,
+        code_dim: int | None = None,
         channel_first: bool = False,
     ) -> None:
         super().__init__(
             codebook_size,
             dim,
+            code_dim=code_dim,
             dequantize=dequantize,
             hard=hard,
             codebook_scale=codebook_scale,

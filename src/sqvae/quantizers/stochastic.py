@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,6 +15,21 @@ from sqvae.quantizers.nearest import likeliest
 
 TINY = 1e-6
 """The lower limit of a code's usage, relative to the average, so that its logarithm is finite."""
+
+
+class Draw(NamedTuple):
+    """Codes that were chosen for a list of positions, and what they cost."""
+
+    values: Tensor
+    """(N, d): the quantized vectors, which in training are relaxed samples."""
+    codes: Tensor
+    """(N,): the codes."""
+    entropy: Tensor
+    """(N,): the entropy of the assignment probabilities, with the gradient that the schedule's stage asks for."""
+    usage: Tensor
+    """(K,): the sum of the assignment probabilities over the positions that count. Without gradient."""
+    unevenness: Tensor | None
+    """(): 0, with the gradient of the unevenness of codebook usage; None if the stage doesn't weigh it."""
 
 
 class StochasticQuantizer(CodebookQuantizer, ABC):
@@ -34,7 +50,7 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         dim: the dimension of a code, :math:`d_b`.
         dequantize: whether to draw :math:`Z \sim p_\varphi(Z \mid \hat Z_q)` before quantizing, as the bound demands.
             Otherwise the encoding itself is quantized, as in the paper's training.
-        codebook_scale: see :class:`~sqvae.quantizers.contract.CodebookQuantizer`.
+        codebook_scale, code_dim: see :class:`~sqvae.quantizers.contract.CodebookQuantizer`.
         hard: whether to pass the drawn code itself to the decoder in training, with the gradient of the relaxed sample.
     """
 
@@ -51,9 +67,12 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         dequantize: bool = False,
         hard: bool = False,
         codebook_scale: float = 1.0,
+        code_dim: int | None = None,
         channel_first: bool = False,
     ) -> None:
-        super().__init__(codebook_size, dim, codebook_scale=codebook_scale, channel_first=channel_first)
+        super().__init__(
+            codebook_size, dim, codebook_scale=codebook_scale, code_dim=code_dim, channel_first=channel_first
+        )
         self.dequantize = dequantize
         self.hard = hard
 
@@ -72,42 +91,70 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         return relative.to(positions.vectors.dtype).view(*positions.shape, self.codebook_size)
 
     def _quantize(self, positions: Positions, scale: Tensor, stage: Stage, sample: bool) -> Quantized:
-        encoding = self.project(positions.vectors)
-        z = self._dequantize(encoding, scale) if sample and self.dequantize else encoding
-        vectors = self.vectors().to(z.dtype)
-        weights = positions.weights
-        assignment = assign(
-            *self._factors(z, vectors, scale),
-            vectors,
-            temperature=torch.ones((), dtype=z.dtype, device="cpu") * stage.temperature,
-            weights=weights,
-            noisy=sample,
-            hard=self.hard or not self.training,
-        )
-        z_q, codes = assignment.values, assignment.codes
-        if not sample:
-            codes = self._likeliest(positions.vectors, scale)
-            z_q = vectors[codes]
-        pull = self._regularizer(z, z_q, _with_share_of_gradient(scale, stage.latent_weight))
-        if sample and self.dequantize:
-            pull = pull - self._dequantization_cost(scale)
+        z = self.dequantized(positions.vectors, scale, sample)
+        draw = self.draw(z, scale, stage, positions, sample)
+        pull = self.pull(z, draw.values, scale, stage, sample)
         regularizer = positions.per_sample(pull.expand(positions.number))
-        entropy = positions.per_sample(assignment.entropy - self._held_back(assignment.spread, scale, stage))
+        entropy = positions.per_sample(draw.entropy)
         loss = regularizer - entropy
-        if sample and _is_set(stage.evenness):
-            loss = loss + stage.evenness * self._unevenness(assignment.usage, assignment.drawn, positions)
-        passed_on = z_q if not self.training else z_q + stage.straight_through * (z - z.detach())
+        if draw.unevenness is not None:
+            loss = loss + draw.unevenness
         return Quantized(
-            z_q=positions.as_map(passed_on),
-            codes=positions.as_indices(codes),
+            z_q=positions.as_map(passed_on(draw.values, z, stage) if self.training else draw.values),
+            codes=positions.as_indices(draw.codes),
             loss=loss,
             divergence=regularizer - entropy + positions.per_sample_count() * math.log(self.codebook_size),
             regularizer=regularizer,
             entropy=entropy,
-            counts=positions.count(codes, self.codebook_size),
-            mean_probabilities=assignment.usage / weights.sum().clamp_min(1),
+            counts=positions.count(draw.codes, self.codebook_size),
+            mean_probabilities=draw.usage / positions.weights.sum().clamp_min(1),
             **self._report(scale, positions),
         )
+
+    def dequantized(self, vectors: Tensor, scale: Tensor, sample: bool) -> Tensor:  # (N, d) -> (N, d)
+        r"""What is quantized: the encodings :math:`\hat Z_q`, or a draw Z around them."""
+        encoding = self.project(vectors)
+        return self._dequantize(encoding, scale) if sample and self.dequantize else encoding
+
+    def draw(
+        self, z: Tensor, scale: Tensor, stage: Stage, positions: Positions, sample: bool, *, sharing: int = 1
+    ) -> Draw:  # (N, d)
+        """Choose a code for each position, at random or the likeliest.
+
+        Arguments:
+            z: what is quantized: see :meth:`dequantized`.
+            scale: the logarithm of the variance or concentration.
+            stage: the schedule's values.
+            positions: the encodings, of which the likeliest codes are those to take without drawing.
+            sample: whether to draw at random.
+            sharing: see :func:`sqvae.distributions.assign`.
+        """
+        vectors = self.vectors().to(z.dtype)
+        assignment = assign(
+            *self._factors(z, vectors, scale),
+            vectors,
+            temperature=torch.ones((), dtype=z.dtype, device="cpu") * stage.temperature,
+            weights=positions.weights,
+            noisy=sample,
+            hard=self.hard or not self.training,
+            sharing=sharing,
+        )
+        values, codes = assignment.values, assignment.codes
+        if not sample:
+            codes = self._likeliest(positions.vectors, scale)
+            values = vectors[codes]
+        unevenness = None
+        if sample and _is_set(stage.evenness):
+            unevenness = stage.evenness * self._unevenness(assignment.usage, assignment.drawn, positions)
+        entropy = assignment.entropy - self._held_back(assignment.spread, scale, stage)
+        return Draw(values, codes, entropy, assignment.usage, unevenness)
+
+    def pull(
+        self, z: Tensor, z_q: Tensor, scale: Tensor, stage: Stage, sample: bool
+    ) -> Tensor:  # (N, d), (N, d) -> (N,)
+        r"""Each position's part of :math:`\mathcal R_\varphi(Z, Z_q) - \mathbb E\, \mathcal R_\varphi(Z, \hat Z_q)`."""
+        pull = self._regularizer(z, z_q, _with_share_of_gradient(scale, stage.latent_weight))
+        return pull - self._dequantization_cost(scale) if sample and self.dequantize else pull
 
     def _unevenness(self, usage: Tensor, drawn: Tensor, positions: Positions) -> Tensor:  # (K,), (K,) -> ()
         r"""0, with the gradient of the unevenness of codebook usage, summed over a sample's positions.
@@ -150,10 +197,10 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
 
     def _exact_factors(self, z: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
         wide = widest_float(z.device)
-        return self._factors(self.project(z.to(wide)), self.project(self.codebook.to(wide)), scale.to(wide))
+        return self._factors(self.project(z.to(wide)), self.vectors(wide), scale.to(wide))
 
-    def vectors(self) -> Tensor:
-        return self.project(self.codebook)
+    def vectors(self, dtype: torch.dtype | None = None) -> Tensor:
+        return self.project(super().vectors(dtype))
 
     @abstractmethod
     def _factors(self, z: Tensor, vectors: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
@@ -175,6 +222,11 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
     @abstractmethod
     def _report(self, scale: Tensor, positions: Positions) -> dict[str, Tensor]:
         """The variance or the concentration, under its name in :class:`Quantized`, without gradient."""
+
+
+def passed_on(z_q: Tensor, z: Tensor, stage: Stage) -> Tensor:  # (N, d), (N, d) -> (N, d)
+    """The quantized vectors, with the share of the decoder's gradient that goes straight through to the encodings."""
+    return z_q + stage.straight_through * (z - z.detach())
 
 
 def _is_set(value: float | Tensor) -> bool:

@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,6 +11,26 @@ from sqvae.distributions.checks import check_positive, check_share, check_size
 from sqvae.distributions.processes import same_on_all_processes, sum_over_processes
 from sqvae.quantizers.contract import CodebookQuantizer, Positions, Quantized, Stage
 from sqvae.quantizers.nearest import nearest
+
+
+class Choice(NamedTuple):
+    """The nearest codes of a list of positions, and what they cost."""
+
+    values: Tensor
+    """(N, d): their vectors. Without gradient."""
+    codes: Tensor
+    """(N,): the codes."""
+    counts: Tensor
+    """(K,): the number of positions that took each code."""
+    regularizer: Tensor
+    """(): the commitment loss, per sample."""
+    loss: Tensor
+    """(): that and the loss that trains the codes, per sample."""
+
+
+def straight_through(values: Tensor, z: Tensor) -> Tensor:  # (N, d), (N, d) -> (N, d)
+    """The value of the codes, the gradient of the encodings."""
+    return values.detach() + (z - z.detach())
 
 
 class DeterministicQuantizer(CodebookQuantizer, ABC):
@@ -36,27 +57,30 @@ class DeterministicQuantizer(CodebookQuantizer, ABC):
         self.commitment = commitment
 
     def _quantize(self, positions: Positions, scale: Tensor, stage: Stage, sample: bool) -> Quantized:
+        z, choice = positions.vectors, self.choose(positions)
+        return Quantized(
+            z_q=positions.as_map(straight_through(choice.values, z)),
+            codes=positions.as_indices(choice.codes),
+            loss=choice.loss,
+            divergence=positions.per_sample_count() * math.log(self.codebook_size),
+            regularizer=choice.regularizer,
+            entropy=choice.loss.new_zeros(()),
+            counts=choice.counts,
+            mean_probabilities=choice.counts / choice.counts.sum().clamp_min(1),
+        )
+
+    def choose(self, positions: Positions) -> Choice:
+        """The nearest code of each position; in training the codes are then updated."""
         z = positions.vectors
         codes = nearest(z, self.codebook)
-        chosen = self.codebook[codes].to(z.dtype)
-        distances = (z - chosen.detach()).square().sum(-1)
+        values = self.codebook[codes].to(z.dtype)
+        distances = (z - values.detach()).square().sum(-1)
         regularizer = positions.per_sample(self.commitment * distances)
         counts = positions.count(codes, self.codebook_size)
-        loss = regularizer + self._codebook_loss(positions, chosen)
+        loss = regularizer + self._codebook_loss(positions, values)
         if self.training:
             self._update(positions, codes, counts)
-        return Quantized(
-            z_q=positions.as_map(
-                chosen.detach() + (z - z.detach())
-            ),  # the value of the code, the gradient of the encoding
-            codes=positions.as_indices(codes),
-            loss=loss,
-            divergence=positions.per_sample_count() * math.log(self.codebook_size),
-            regularizer=regularizer,
-            entropy=loss.new_zeros(()),
-            counts=counts,
-            mean_probabilities=counts / counts.sum().clamp_min(1),
-        )
+        return Choice(values.detach(), codes, counts, regularizer, loss)
 
     def _encode(self, positions: Positions, scale: Tensor) -> Tensor:
         return positions.as_indices(nearest(positions.vectors, self.codebook))
