@@ -18,10 +18,10 @@ from unittest import mock
 import torch
 from torch import Tensor
 from torch.nn.functional import gumbel_softmax
-from vector_quantize_pytorch import VectorQuantize
+from vector_quantize_pytorch import ResidualVQ, VectorQuantize
 
 from benchmarks.side_by_side import Result, Step, arguments, at_least, at_most, median_seconds, report
-from sqvae import GaussianQuantizer, VonMisesFisherQuantizer
+from sqvae import GaussianQuantizer, ResidualQuantizer, VonMisesFisherQuantizer
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,26 @@ class Sizes:
     dim: int = 64
     kept_codes: int = 4096
     many_codes: int = 65_536
+    layers: tuple[int, ...] = (4, 8)
+    many_layers: int = 32
+    most_memory: int = 4 * 2**30
     rounds: int = 21
     slow_rounds: int = 3
 
     @classmethod
     def quick(cls) -> "Sizes":
         """Small enough for a test: it shows that the benchmark runs, not what it measures."""
-        return cls(positions=64, codes=32, dim=8, kept_codes=64, many_codes=128, rounds=2, slow_rounds=1)
+        return cls(
+            positions=64,
+            codes=32,
+            dim=8,
+            kept_codes=64,
+            many_codes=128,
+            layers=(2,),
+            many_layers=3,
+            rounds=2,
+            slow_rounds=1,
+        )
 
 
 def encodings(sizes: Sizes) -> Tensor:  # -> (8, positions / 8, d)
@@ -136,6 +149,33 @@ def of_certain_choices(sizes: Sizes) -> list[Result]:
     return [at_most("Gaussian I, variance 1, 0.3 or 0.1 (the slowest) / variance 10", max(later), early, 1.2)]
 
 
+def residual(sizes: Sizes) -> list[Result]:
+    """Several layers against as many steps of one layer, and against the peer's residual quantizer."""
+    z = encodings(sizes)
+    single = step_of(GaussianQuantizer(sizes.codes, sizes.dim), z, temperature=0.7)
+    results = []
+    for layers in sizes.layers:
+        several = step_of(ResidualQuantizer(sizes.codes, sizes.dim, layers), z, temperature=0.7)
+        peer = ResidualVQ(dim=sizes.dim, codebook_size=sizes.codes, num_quantizers=layers, threshold_ema_dead_code=2)
+        seconds, theirs, one = median_seconds([several, step_of(peer, z), single], sizes.rounds, f"{layers} layers")
+        results += [
+            at_most(f"residual, {layers} layers / {layers} x Gaussian I", seconds, layers * one, 1.15),
+            at_most(f"residual, {layers} layers / ResidualVQ with dead-code threshold", seconds, theirs, 1.0),
+        ]
+    few, many = (extra_peak_memory(sizes, layers) for layers in (1, sizes.many_layers))
+    results.append(
+        Result(
+            f"extra peak memory, {sizes.many_layers} layers of K = {sizes.many_codes:,} / one layer",
+            f"{many / 2**20:.0f} MiB",
+            f"{few / 2**20:.0f} MiB",
+            f"{many / 2**30:.2f} GiB",
+            f"<= {sizes.most_memory / 2**30:g} GiB",
+            many <= sizes.most_memory,
+        )
+    )
+    return results
+
+
 def with_many_codes(sizes: Sizes) -> list[Result]:
     z = encodings(sizes)
     kept = step_of(GaussianQuantizer(sizes.kept_codes, sizes.dim), z, temperature=0.7)
@@ -158,16 +198,18 @@ def with_many_codes(sizes: Sizes) -> list[Result]:
     return [timing, memory]
 
 
-def extra_peak_memory(sizes: Sizes) -> int:
+def extra_peak_memory(sizes: Sizes, layers: int = 1) -> int:
     """Bytes by which a training step raises the peak memory of a fresh process that has its inputs already."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
-        return pool.apply(_measure_memory, (sizes,))
+        return pool.apply(_measure_memory, (sizes, layers))
 
 
-def _measure_memory(sizes: Sizes) -> int:
+def _measure_memory(sizes: Sizes, layers: int) -> int:
     z = encodings(sizes)
-    quantizer = GaussianQuantizer(sizes.many_codes, sizes.dim)
+    quantizer: torch.nn.Module = GaussianQuantizer(sizes.many_codes, sizes.dim)
+    if layers > 1:
+        quantizer = ResidualQuantizer(sizes.many_codes, sizes.dim, layers)
     step_of(GaussianQuantizer(2, sizes.dim), z, temperature=0.7)()  # loads what any step loads
     before = _peak_memory(reset=True)
     step_of(quantizer, z, temperature=0.7)()
@@ -186,7 +228,14 @@ def _peak_memory(*, reset: bool = False) -> int:
     return peak if sys.platform == "darwin" else 1024 * peak
 
 
-SECTIONS = (against_vector_quantize, against_broadcasting, cost_of_checks, of_certain_choices, with_many_codes)
+SECTIONS = (
+    against_vector_quantize,
+    against_broadcasting,
+    cost_of_checks,
+    of_certain_choices,
+    with_many_codes,
+    residual,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -156,7 +156,9 @@ class OnlySteps(ExampleTask):
         super().__init__(model, data.validation, BATCH, PICTURES)
         self.ended = 0.0
 
-    def validate(self, model: nn.Module, accelerator: Accelerator, temperature: float) -> Validation:
+    def validate(
+        self, model: nn.Module, accelerator: Accelerator, temperature: float, latent_weight: float
+    ) -> Validation:
         self.ended = time.perf_counter()
         return Validation(0.0, {"mse": 0.0})
 

@@ -1,5 +1,6 @@
 """The schedule for any number of steps: what it says, what it does to gradients, and that it resumes exactly."""
 
+import copy
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from torch import nn
 
 from runs import tiny, weights_of, with_quantizer, write_pictures
-from sqvae import Annealing, GaussianQuantizer, VonMisesFisherQuantizer
+from sqvae import Annealing, EMAVectorQuantizer, GaussianQuantizer, VonMisesFisherQuantizer, load
 from sqvae.data import digits
 from sqvae.distributions import assign
 from sqvae.networks import conv_decoder, conv_encoder
@@ -124,25 +125,139 @@ class TestWhatTheStageDoes:
         assert torch.autograd.grad(quantized.z_q.sum(), z, allow_unused=True) == (None,)
 
 
+CERTAIN = Stage(0.7, 0.3, 0.5, 1.0, certain=True)
+
+
+def train_certain(quantizer, batches):
+    """The last result of a stage where assignments are certain, over batches of encodings."""
+    for z in batches:
+        head = {"log_variance": torch.zeros_like(z)} if quantizer.needs_log_variance else {}
+        result = quantizer(z, CERTAIN, **head)
+    return result
+
+
+class TestOnceAssignmentsAreCertain:
+    def test_positions_take_their_likeliest_code_and_its_vector(self, quantizer):
+        vectors = quantizer.vectors().detach().clone()
+        z, result = forward(quantizer, CERTAIN)
+        twin = QUANTIZERS[next(name for name, make in QUANTIZERS.items() if repr(make()) == repr(quantizer))]().double()
+        twin.load_state_dict({key: value for key, value in quantizer.state_dict().items() if key != "usage"})
+        twin.codebook.data.copy_(vectors)
+        head = forward(twin.eval(), 0.7)[1]
+        if not quantizer.needs_log_variance:  # the trained scale has moved by a little since
+            assert torch.equal(result.codes, head.codes)
+        torch.testing.assert_close(result.z_q, vectors[result.codes])
+        weights = torch.randn_like(z)
+        own = torch.autograd.grad((result.z_q * weights).sum(), z, retain_graph=True)[0]
+        straight = torch.autograd.grad((quantizer.project(z) * weights).sum(), z)[0]
+        torch.testing.assert_close(own, straight)
+        commitment = 0.25 * (quantizer.project(z) - vectors[result.codes]).square().sum() / 5
+        torch.testing.assert_close(result.loss, commitment)
+
+    def test_codes_follow_encodings_as_those_of_vq_do(self):
+        torch.manual_seed(0)
+        quantizer, rival = GaussianQuantizer(6, 4), EMAVectorQuantizer(6, 4)
+        rival.load_state_dict({**rival.state_dict(), "codebook": quantizer.codebook.detach()})
+        rival.smoothed_sums.copy_(quantizer.codebook.detach())
+        quantizer.usage = torch.ones(6)
+        mask = torch.rand(5, 7) < 0.8
+        for _ in range(3):
+            z = torch.randn(5, 7, 4)
+            told, known = quantizer(z, CERTAIN._replace(evenness=0.0), mask=mask), rival(z, mask=mask)
+            assert torch.equal(told.codes[mask], known.codes[mask])
+            torch.testing.assert_close(told.loss, known.loss)
+            torch.testing.assert_close(quantizer.codebook, rival.codebook)
+            torch.testing.assert_close(quantizer.usage, rival.smoothed_counts)
+
+    def test_codes_of_few_components_follow_as_far_as_they_can(self):
+        torch.manual_seed(0)
+        quantizer = GaussianQuantizer(6, 8, code_dim=3)
+        z = torch.randn(40, 9, 8)
+        before = train_certain(quantizer, [z]).loss.item()
+        after = train_certain(quantizer, [z] * 200).loss.item()
+        assert after < 0.93 * before
+
+    def test_a_code_that_is_used_often_has_a_price(self, quantizer):
+        """Encodings between two codes go to the one that is used less."""
+        z = torch.randn(400, 5, 4, dtype=torch.float64)
+        even = train_certain(quantizer, [z] * 200)
+        quantizer.usage[even.counts.argmax()] *= 20
+        told = Stage(0.7, 0.3, 0.5, 1.0, certain=True)
+        for evenness, fewer in ((0.0, False), (1.0, True)):
+            twin = copy.deepcopy(quantizer)
+            head = {"log_variance": torch.zeros_like(z)} if quantizer.needs_log_variance else {}
+            counts = twin(z, told._replace(evenness=evenness), **head).counts
+            assert (counts[even.counts.argmax()] < 0.9 * even.counts.max()) == fewer
+
+    def test_a_lost_code_is_found_again(self, quantizer):
+        z = torch.randn(400, 5, 4, dtype=torch.float64)
+        result = train_certain(quantizer, [z] * 50)
+        quantizer.codebook.data[3] = 1.5 * quantizer.vectors()[result.counts.argmax()].detach()
+        quantizer.usage[3] = 1e-3
+        assert train_certain(quantizer, [z] * 300).counts[3] > 50
+
+    def test_the_scale_goes_to_its_maximum_likelihood(self, quantizer):
+        z = torch.randn(50, 20, 4, dtype=torch.float64)
+        result = train_certain(quantizer, [z] * 3000)
+        scale = scale_of(quantizer).detach().double()
+        assert float(result.regularizer) / 20 == pytest.approx(float(quantizer._dequantization_cost(scale)), rel=0.06)
+
+    def test_a_fixed_variance_stays(self):
+        quantizer = GaussianQuantizer(6, 4, "fixed", initial_variance=0.5)
+        train_certain(quantizer, [torch.randn(50, 20, 4)] * 5)
+        assert quantizer.log_variance.exp() == pytest.approx(0.5)
+
+    def test_parameters_have_a_gradient_of_zero(self, quantizer):
+        z, result = forward(quantizer, CERTAIN)
+        (result.loss + result.z_q.sum()).backward()
+        assert all((parameter.grad == 0).all() for parameter in quantizer.parameters())
+        assert z.grad.abs().sum() > 0
+
+    def test_the_smoothed_usage_is_saved_once_there_is_one(self, quantizer):
+        assert "usage" not in quantizer.state_dict()
+        fresh = {name: make().double() for name, make in QUANTIZERS.items()}
+        twin = next(other for other in fresh.values() if repr(other) == repr(quantizer))
+        twin.load_state_dict(quantizer.state_dict())
+        train_certain(quantizer, [torch.randn(5, 7, 4, dtype=torch.float64)])
+        twin.load_state_dict(quantizer.state_dict())
+        for own, other in zip(quantizer.state_dict().values(), twin.state_dict().values(), strict=True):
+            assert torch.equal(own, other)
+        z = torch.randn(5, 7, 4, dtype=torch.float64)
+        torch.manual_seed(1)
+        expected = train_certain(quantizer, [z])
+        torch.manual_seed(1)
+        assert torch.equal(train_certain(twin, [z]).loss, expected.loss)
+        assert torch.equal(twin.codebook, quantizer.codebook)
+
+    def test_nothing_of_it_in_eval(self, quantizer):
+        state = {key: value.clone() for key, value in quantizer.state_dict().items()}
+        result = forward(quantizer.eval(), CERTAIN)[1]
+        assert torch.equal(result.loss, forward(quantizer, 0.7)[1].loss)
+        assert all(torch.equal(value, state[key]) for key, value in quantizer.state_dict().items())
+
+
 class TestWhatTheScheduleSays:
     def test_from_the_bound_to_the_error(self):
         annealing, plan = Annealing(1000), any_budget(steps=1000)
         optimizer = torch.optim.SGD(annealing.groups(nn.Linear(2, 2)))
         assert annealing.begin(0, optimizer) == Stage(1.0, 1.0, 0.0, plan.evenness)
         assert annealing.begin(500, optimizer) == stage(plan, 500, 1000)
-        assert annealing.begin(1000, optimizer) == pytest.approx((0.3, 0.1, 1.0, 1.0))
-        assert annealing.begin(5000, optimizer) == pytest.approx((0.3, 0.1, 1.0, 1.0))
+        assert annealing.begin(1000, optimizer) == pytest.approx((0.3, 0.1, 1.0, 1.0, False))
+        assert annealing.begin(5000, optimizer) == pytest.approx((0.3, 0.1, 1.0, 1.0, False))
 
-    def test_long_runs_learn_more_slowly_and_anneal_further(self):
-        model, steps = nn.Sequential(nn.Linear(2, 4), GaussianQuantizer(8, 4)), 20_000
-        usual, long = Annealing(5_000), Annealing(steps)
-        assert usual.begin(5_000, torch.optim.SGD(usual.groups(model))).latent_weight == pytest.approx(0.1)
-        optimizer = torch.optim.SGD(long.groups(model))
-        assert long.begin(0, optimizer).latent_weight == 1
-        rates = [group["lr"] for group in optimizer.param_groups]
-        assert rates == [group["lr"] for group in long.groups(model)]
-        assert rates == pytest.approx([group["lr"] / 2 for group in usual.groups(model)])
-        assert long.begin(steps, optimizer).latent_weight == pytest.approx(0.1 / 4)
+    @pytest.mark.parametrize(
+        ("steps", "first"), [(400, None), (5_000, None), (5_001, 5_000), (16_000, 5_000), (10**5, 30_000)]
+    )
+    def test_assignments_become_certain_in_long_runs(self, steps, first):
+        annealing, optimizer = Annealing(steps), torch.optim.SGD(nn.Linear(2, 2).parameters())
+        assert annealing.begin(steps, optimizer).certain == (first is not None)
+        assert not annealing.begin((first or steps) - 1, optimizer).certain
+        assert annealing.begin(first or 0, optimizer).certain == (first is not None)
+
+    def test_epochs_of_a_run_that_becomes_certain_are_compared_by_their_error(self):
+        assert any_budget().compared_latent_weight(5_000) == 0.1
+        assert any_budget().compared_latent_weight(5_001) == 0
+        assert Plan().compared_latent_weight(10**6) == 1
 
     def test_a_long_run_by_another_plan_is_as_it_was(self):
         plan = Plan(schedule="cosine", learning_rate=3e-3)
@@ -169,7 +284,7 @@ class TestWhatTheScheduleSays:
 
     def test_the_papers_plan_says_nothing_of_it(self):
         assert not Plan().anneals
-        assert stage(Plan(), 700, 1000)[1:] == (1.0, 0.0, 0.0)
+        assert stage(Plan(), 700, 1000)[1:] == (1.0, 0.0, 0.0, False)
 
     @pytest.mark.parametrize(
         ("settings", "words"),
@@ -190,17 +305,21 @@ class TestWhatTheScheduleSays:
             Annealing(0)
 
 
+@pytest.mark.parametrize("long_run", [5_000, 8, 19])
 @pytest.mark.parametrize("name", ["gaussian-1", "gaussian-4", "vmf"])
-def test_it_resumes_exactly(tmp_path, name):
+def test_it_resumes_exactly(tmp_path, name, long_run):
+    """Before, after and across the step from which assignments are certain."""
     source = write_pictures(tmp_path / "pictures.npy")
-    experiment = with_quantizer(tiny(source, **ANY_BUDGET), name)
+    experiment = with_quantizer(tiny(source, **{**ANY_BUDGET, "long_run": long_run}), name)
     if name == "vmf":
         experiment = replace(experiment, data=replace(experiment.data, kind="levels"))
     whole = train(experiment, tmp_path / "whole", announce=_quiet)
     with pytest.raises(TrainingStoppedError):
         train(experiment, tmp_path / "cut", watchers=[SignalAt(17)], announce=_quiet)
+    assert ("quantizer.usage" in weights_of(whole.last)) == (long_run < 5_000)
     cut = resume(tmp_path / "cut", announce=_quiet)
     assert weights_of(cut.last) == weights_of(whole.last)
+    assert load(cut.last).codebook_size == 16
 
 
 def _quiet(text):

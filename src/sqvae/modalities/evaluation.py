@@ -151,7 +151,6 @@ class ExampleTask:
         batch_size: of the judgement.
         medium: what the examples are.
         quantizer: the name of the model's.
-        latent_weight: what the quantizer's terms count in the loss by which epochs are compared.
     """
 
     def __init__(
@@ -162,10 +161,8 @@ class ExampleTask:
         medium: Medium,
         *,
         quantizer: str = "",
-        latent_weight: float = 1.0,
     ) -> None:
         self.medium = medium
-        self.latent_weight = latent_weight
         self.model = model
         self.validation = validation
         self.batch_size = batch_size
@@ -190,7 +187,9 @@ class ExampleTask:
         """Remember it again."""
         self.watch.restore(state)
 
-    def validate(self, model: nn.Module, accelerator: Accelerator, temperature: float) -> Validation:
+    def validate(
+        self, model: nn.Module, accelerator: Accelerator, temperature: float, latent_weight: float
+    ) -> Validation:
         """The whole validation set, and a word where codes die."""
         evaluation = evaluate(
             self.model,
@@ -198,7 +197,7 @@ class ExampleTask:
             medium=self.medium,
             batch_size=self.batch_size,
             temperature=temperature,
-            latent_weight=self.latent_weight,
+            latent_weight=latent_weight,
             accelerator=accelerator,
         )
         return evaluation.as_validation(tuple(self.watch.warnings(evaluation)), len(self.validation))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from sqvae.config import ConfigurationError, DataSettings, Experiment, from_json, nearest
+from sqvae.config import ConfigurationError, DataSettings, Experiment, nearest
 from sqvae.data import DATASETS
 from sqvae.metrics.measures import MEASURES
 from sqvae.modality import modality_of
@@ -18,7 +18,6 @@ from sqvae.paper.scales import Scale
 from sqvae.recipes.categories import camvid
 from sqvae.reports import Claim, Picture, Report, Table
 from sqvae.sweeps import STAGE, Planned, Record, Sequel
-from sqvae.training import Plan
 
 MSE = MEASURES["mse"]
 
@@ -283,7 +282,7 @@ def _what_was_run(results: Results) -> Table:
             Path(record.experiment["data"]["source"]).name,
             f"{record.pictures['train']:,} / {record.pictures['validation']:,} / {record.pictures['test']:,}",
             f"{plan_['epochs']}{passes} ({record.steps:,} steps of {plan_['batch_size']})",
-            f"{_first_rate(record):.2g}, {plan_['schedule']}",
+            f"{plan_['learning_rate']:g}, {plan_['schedule']}",
             _temperature(record),
         )
         groups.setdefault(key, []).append(record)
@@ -294,10 +293,6 @@ def _what_was_run(results: Results) -> Table:
         rows.append([data, models, pictures, epochs, rate, temperature, seeds, str(len(records))])
     header = ["data", "models", "train / validation / test", "epochs", "rate", "temperature", "seed", "runs"]
     return Table("What was run", header, rows)
-
-
-def _first_rate(record: Record) -> float:
-    return from_json(Plan, record.experiment["training"]).first_rate(record.steps)
 
 
 def _temperature(record: Record) -> str:

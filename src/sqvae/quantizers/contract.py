@@ -33,6 +33,9 @@ class Stage(NamedTuple):
     evenness: float | Tensor = 0.0
     """The weight, at least 0, of a term that makes codebook usage even. At 1, a code that is used e times as often
     as the average costs one nat more than a code of average use."""
+    certain: bool = False
+    """Whether assignments are certain from now on: each position takes its likeliest code, and codes and variance
+    follow the encodings as moving averages. What a stochastic quantizer then trains is a VQ."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +162,7 @@ class Quantizer(nn.Module, ABC):
     """Whether ``forward`` needs a log-variance from the encoder."""
 
     codebook_sizes: tuple[int, ...] = ()
-    """The number of codes of each layer, the coarsest first: most quantizers have one layer. Empty without codes."""
+    """The number of codes of each layer, the coarsest first. Most quantizers have one layer."""
 
     relaxes = False
     """Whether z_q in training is a relaxed sample, a mixture of codes, rather than a single code."""

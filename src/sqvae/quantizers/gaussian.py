@@ -135,6 +135,9 @@ class GaussianQuantizer(StochasticQuantizer):
     def _dequantization_cost(self, scale: Tensor) -> Tensor:
         return scale.new_tensor(self.dim / 2)
 
+    def _own_scale(self) -> Tensor | None:
+        return None if self.variance == "fixed" else self.log_variance
+
     def _report(self, scale: Tensor, positions: Positions) -> dict[str, Tensor]:
         variance = scale.detach().exp()
         if self.variance == "per_sample":

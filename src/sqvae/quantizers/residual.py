@@ -14,7 +14,7 @@ from sqvae.distributions.checks import check_finite, check_indices, check_size, 
 from sqvae.distributions.processes import own_uniform
 from sqvae.quantizers.contract import LEFT_OUT, CodebookQuantizer, Positions, Quantized, Quantizer, Stage
 from sqvae.quantizers.gaussian import PER_INPUT, GaussianQuantizer, Heads, Variance
-from sqvae.quantizers.stochastic import passed_on
+from sqvae.quantizers.stochastic import COMMITMENT, passed_on
 from sqvae.quantizers.vector import EMAVectorQuantizer, straight_through
 
 
@@ -345,6 +345,8 @@ class ResidualQuantizer(LayeredQuantizer):
         depth: int,
         numbers: Tensor | None,
     ) -> Quantized:
+        if stage.certain and self.training:
+            return self._quantize_for_certain(positions, scale, stage, depth, numbers)
         layers = self.books[:depth]
         scales = scale.unbind(0)[:depth]
         joint = _of_sums(scales, numbers)
@@ -377,6 +379,38 @@ class ResidualQuantizer(LayeredQuantizer):
             mean_probabilities=torch.stack(usage),
             variance=self._variances(scale[:depth], positions),
             layer_entropies=torch.stack([each.detach() for each in entropies]),
+        )
+
+    def _quantize_for_certain(
+        self, positions: Positions, scale: Tensor, stage: Stage, depth: int, numbers: Tensor | None
+    ) -> Quantized:
+        z, layers, scales = positions.vectors, self.books[:depth], scale.unbind(0)[:depth]
+        rest, z_q = z, torch.zeros_like(z)
+        codes, entropies, counts, usage, distances, constant = [], [], [], [], [], z.new_zeros(())
+        for index, (layer, own) in enumerate(zip(layers, scales, strict=True)):
+            here = self._in_layer(positions, rest, numbers, index)
+            choice = layer.follow(here, own, stage)
+            values = choice.values if numbers is None else choice.values * (numbers > index).unsqueeze(-1)
+            rest, z_q = rest - values, z_q + values
+            distances.append(here.per_sample(rest.square().sum(-1)))
+            codes.append(_marked(choice.codes, numbers, index))
+            entropies.append(here.per_sample(choice.entropy))
+            counts.append(self._padded(here.count(choice.codes, layer.codebook_size)))
+            usage.append(self._padded(choice.usage / here.weights.sum().clamp_min(1)))
+            constant = constant + here.per_sample_count() * math.log(layer.codebook_size)
+        pull = layers[0]._regularizer(z, z_q, _of_sums(scales, numbers)).detach()
+        regularizer, each = positions.per_sample(pull.expand(positions.number)), torch.stack(entropies)
+        return Quantized(
+            z_q=positions.as_map(straight_through(z_q, z)),
+            codes=self._as_indices(codes, positions),
+            loss=COMMITMENT * torch.stack(distances).sum() + sum(layer.idle() for layer in self.books),
+            divergence=regularizer - each.sum() + constant,
+            regularizer=regularizer,
+            entropy=each.sum(),
+            counts=torch.stack(counts),
+            mean_probabilities=torch.stack(usage),
+            variance=self._variances(scale[:depth], positions),
+            layer_entropies=each,
         )
 
     def _variances(self, scale: Tensor, positions: Positions) -> Tensor:  # -> (L, ...)

@@ -2,19 +2,49 @@
 
 import math
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from sqvae.distributions import assign
 from sqvae.distributions.precision import widest_float
-from sqvae.distributions.processes import sum_over_processes
+from sqvae.distributions.processes import mean_over_processes, sum_over_processes
 from sqvae.quantizers.contract import CodebookQuantizer, Positions, Quantized, Stage
 from sqvae.quantizers.nearest import likeliest
 
 TINY = 1e-6
 """The lower limit of a code's usage, relative to the average, so that its logarithm is finite."""
+
+
+COMMITMENT = 0.25
+DECAY = 0.99
+"""The weight of the commitment loss and the decay of moving averages once assignments are certain, as in VQ."""
+
+PRICE = 1 / 8
+"""The price of a code that is used e times as often as the average once assignments are certain, relative to the mean
+squared distance between encodings and their codes, for an evenness of 1."""
+
+RAREST = 1e-3
+"""The relative usage below which the price of a code stays the same."""
+
+MOST = 10.0
+"""The largest ratio that one batch can report of the spread to what the scale says."""
+
+
+class Choice(NamedTuple):
+    """The likeliest codes of a list of positions, and the terms of the bound. Without gradient."""
+
+    values: Tensor
+    """(N, d): the codes' vectors."""
+    codes: Tensor
+    """(N,): the codes."""
+    entropy: Tensor
+    """(N,): the entropy of the assignment probabilities."""
+    usage: Tensor
+    """(K,): the sum of the assignment probabilities over the positions that count."""
+    pull: Tensor
+    r"""(N,): each position's part of :math:`\mathcal R_\varphi(Z, Z_q)`."""
 
 
 class Draw(NamedTuple):
@@ -56,6 +86,9 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
 
     relaxes = True
 
+    usage: Tensor | None
+    """(K,): the smoothed number of positions of a batch that take each code; None before assignments are certain."""
+
     scale_sign = 1
     """1 if the scale is the logarithm of a variance, -1 if it is the logarithm of a concentration."""
 
@@ -75,6 +108,7 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         )
         self.dequantize = dequantize
         self.hard = hard
+        self.register_buffer("usage", None)
 
     def logits(
         self, z: Tensor, log_variance: Tensor | None = None, *, channel_first: bool | None = None
@@ -91,6 +125,8 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         return relative.to(positions.vectors.dtype).view(*positions.shape, self.codebook_size)
 
     def _quantize(self, positions: Positions, scale: Tensor, stage: Stage, sample: bool) -> Quantized:
+        if stage.certain and self.training:
+            return self._quantize_for_certain(positions, scale, stage)
         z = self.dequantized(positions.vectors, scale, sample)
         draw = self.draw(z, scale, stage, positions, sample)
         pull = self.pull(z, draw.values, scale, stage, sample)
@@ -156,6 +192,91 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         pull = self._regularizer(z, z_q, _with_share_of_gradient(scale, stage.latent_weight))
         return pull - self._dequantization_cost(scale) if sample and self.dequantize else pull
 
+    def _quantize_for_certain(self, positions: Positions, scale: Tensor, stage: Stage) -> Quantized:
+        z = self.project(positions.vectors)
+        choice = self.follow(positions, scale, stage)
+        regularizer, entropy = positions.per_sample(choice.pull), positions.per_sample(choice.entropy)
+        return Quantized(
+            z_q=positions.as_map(choice.values + (z - z.detach())),
+            codes=positions.as_indices(choice.codes),
+            loss=positions.per_sample(COMMITMENT * (z - choice.values).square().sum(-1)) + self.idle(),
+            divergence=regularizer - entropy + positions.per_sample_count() * math.log(self.codebook_size),
+            regularizer=regularizer,
+            entropy=entropy,
+            counts=positions.count(choice.codes, self.codebook_size),
+            mean_probabilities=choice.usage / positions.weights.sum().clamp_min(1),
+            **self._report(scale, positions),
+        )
+
+    @torch.no_grad()
+    def follow(self, positions: Positions, scale: Tensor, stage: Stage) -> Choice:  # (N, d)
+        r"""Take the likeliest codes at a price, and let codes and scale follow the encodings.
+
+        Codes are moving averages of the encodings that took them, as in VQ, with :math:`n_k` the number of those:
+
+        .. math:: N_k \leftarrow \gamma N_k + (1 - \gamma) n_k, \qquad
+                  b_k \leftarrow b_k + \frac{1 - \gamma}{N_k} \textstyle\sum_{i: k_i = k} (z_i - b_k).
+
+        Codes that are used more often than the average have a price, the logarithm of their relative usage, so that
+        no code is lost although nothing is random any more. The scale goes to its maximum likelihood: that at which
+        the mean of :math:`\mathcal R_\varphi(Z, Z_q)` is the expectation under the model.
+        """
+        z, vectors, weights = self.project(positions.vectors), self.vectors(), positions.weights
+        queries, keys = self._factors(z, vectors.to(z.dtype), scale)
+        price = stage.evenness * PRICE * self._dequantization_cost(scale).mean() * self._log_usage(weights)
+        assignment = assign(
+            torch.cat((queries, queries.new_ones(len(queries), 1)), -1),
+            torch.cat((keys, -price.to(keys.dtype).unsqueeze(-1)), -1),
+            vectors.to(z.dtype),
+            temperature=z.new_ones(()),
+            weights=weights,
+            noisy=False,
+            hard=True,
+        )
+        values, codes = assignment.values, assignment.codes
+        pull = self._regularizer(z, values, scale).expand(positions.number)
+        choice = Choice(values, codes, assignment.entropy, assignment.usage, pull)
+        self._follow_encodings(positions, z, codes)
+        self._follow_spread(pull, weights, scale)
+        return choice
+
+    def _follow_encodings(self, positions: Positions, z: Tensor, codes: Tensor) -> None:  # (N, d), (N,)
+        codebook = self.codebook
+        codebook.copy_(self.project(codebook))
+        counts = positions.count(codes, self.codebook_size)
+        sums = codebook.new_zeros(self.codebook_size, self.dim)
+        sums.index_add_(0, codes, (z * positions.weights.unsqueeze(-1)).to(sums.dtype))
+        counts, sums = sum_over_processes(counts).to(sums.dtype), sum_over_processes(sums)
+        assert self.usage is not None
+        self.usage.lerp_(counts, 1 - DECAY)
+        share = (1 - DECAY) / self.usage.clamp_min(torch.finfo(sums.dtype).tiny)
+        self._move(share.unsqueeze(-1) * (sums - counts.unsqueeze(-1) * self.vectors()))
+
+    def _log_usage(self, weights: Tensor) -> Tensor:  # (N,) -> (K,)
+        """The logarithm of each code's smoothed usage relative to the average. At first it is 0 for all codes."""
+        if self.usage is None:
+            total = sum_over_processes(weights.sum()).to(self.codebook.dtype)
+            self.usage = (total / self.codebook_size).expand(self.codebook_size).clone()
+        return (self.usage / self.usage.mean()).clamp_min(RAREST).log()
+
+    def _move(self, by: Tensor) -> None:  # (K, d)
+        """Move code vectors. If codes have fewer components, the vectors move as far in that direction as they can."""
+        self.codebook.add_(by if self.basis is None else by @ torch.linalg.pinv(self.basis))
+
+    def _follow_spread(self, pull: Tensor, weights: Tensor, scale: Tensor) -> None:  # (N,), (N,)
+        own = self._own_scale()
+        if own is None:
+            return
+        number = mean_over_processes(weights.sum()).clamp_min(1)
+        mean = mean_over_processes((pull * weights).sum()) / number
+        expected = self._dequantization_cost(scale).mean()
+        ratio = (mean / expected).clamp(1 / MOST, MOST)
+        own.add_(ratio.log().to(own.dtype), alpha=self.scale_sign * (1 - DECAY))
+
+    def idle(self) -> Tensor:  # -> ()
+        """0, with a gradient of 0 for every parameter, as distributed training demands of those that don't learn."""
+        return torch.stack([0 * parameter.sum() for parameter in self.parameters()]).sum()
+
     def _unevenness(self, usage: Tensor, drawn: Tensor, positions: Positions) -> Tensor:  # (K,), (K,) -> ()
         r"""0, with the gradient of the unevenness of codebook usage, summed over a sample's positions.
 
@@ -201,6 +322,16 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
 
     def vectors(self, dtype: torch.dtype | None = None) -> Tensor:
         return self.project(super().vectors(dtype))
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: Any) -> None:
+        usage = state_dict.get(f"{prefix}usage")
+        if usage is not None and self.usage is None:
+            self.usage = torch.empty_like(usage, device=self.codebook.device)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    @abstractmethod
+    def _own_scale(self) -> Tensor | None:
+        """The trained part of the scale; None if it is fixed."""
 
     @abstractmethod
     def _factors(self, z: Tensor, vectors: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:

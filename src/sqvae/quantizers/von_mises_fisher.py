@@ -86,6 +86,9 @@ class VonMisesFisherQuantizer(StochasticQuantizer):
         cost = concentration * (1 - von_mises_fisher.mean_resultant_length(concentration, self.dim))
         return cost.to(scale.dtype)
 
+    def _own_scale(self) -> Tensor:
+        return self.log_concentration
+
     def _report(self, scale: Tensor, positions: Positions) -> dict[str, Tensor]:
         return {"concentration": scale.detach().exp()}
 

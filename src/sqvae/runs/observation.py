@@ -121,7 +121,8 @@ def mixture_gap(
 
 def _entropy_per_position(quantized: Quantized, codebook_size: int) -> float:
     """In nats, over the positions that count: for each of them the bound pays log K."""
-    positions = float(quantized.divergence - quantized.loss) / math.log(codebook_size) if codebook_size > 1 else 1.0
+    constants = float(quantized.divergence - quantized.regularizer + quantized.entropy)
+    positions = constants / math.log(codebook_size) if codebook_size > 1 else 1.0
     return float(quantized.entropy) / max(positions, 1e-9)
 
 

@@ -207,7 +207,9 @@ class PriorTask:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Nothing."""
 
-    def validate(self, model: nn.Module, accelerator: Accelerator, temperature: float) -> Validation:
+    def validate(
+        self, model: nn.Module, accelerator: Accelerator, temperature: float, latent_weight: float
+    ) -> Validation:
         """The cost of a code over the whole validation set."""
         measures = cost_of(self.model, self.validation, accelerator=accelerator)
         without = costs_without_prior(self.counts, self.validation)

@@ -10,7 +10,6 @@ from sqvae.metrics.meanings import meanings
 from sqvae.metrics.measures import INSTEAD_OF_MSE, MEASURES, is_main
 from sqvae.modality import modality_of
 from sqvae.tokenizers.history import History, Measured, public_name
-from sqvae.training import Plan
 
 KINDS = {
     "gaussian-1": "Gaussian SQ-VAE (type I)",
@@ -132,7 +131,7 @@ def listed(names: Sequence[str]) -> str:
 def _training(experiment: Experiment, history: History) -> Iterator[str]:
     plan = experiment.training
     yield f"- Recipe `{experiment.recipe}`, seed {experiment.seed}, quantizer `{experiment.quantizer.name}`."
-    yield f"- Batches of {plan.batch_size}, learning rate {_first_rate(plan, history):.2g} ({plan.schedule})."
+    yield f"- Batches of {plan.batch_size}, learning rate {plan.learning_rate:g} ({plan.schedule})."
     if history.epochs is not None and history.steps is not None:
         yield (
             f"- These weights are those after {history.epochs} of {plan.epochs} epochs ({history.steps:,} steps), the "
@@ -140,14 +139,6 @@ def _training(experiment: Experiment, history: History) -> Iterator[str]:
         )
     if history.sqvae is not None:
         yield f"- Trained with sqvae {history.sqvae}. All settings are in `config.json`."
-
-
-def _first_rate(plan: Plan, history: History) -> float:
-    """The learning rate at the beginning of the run. Without a number of steps, it is that of a short run."""
-    steps = plan.steps
-    if steps is None and history.steps and history.epochs:
-        steps = history.steps * plan.epochs // history.epochs
-    return plan.learning_rate if steps is None else plan.first_rate(steps)
 
 
 def _measures(tokenizer: Any) -> Iterator[str]:

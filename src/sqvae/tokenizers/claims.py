@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from sqvae.quantizers.stochastic import StochasticQuantizer
 from sqvae.training import CheckpointError
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -47,13 +48,22 @@ def built(make: Callable[[], Model], weights: Mapping[str, Tensor], name: str | 
         ) from None
     except (RuntimeError, OverflowError, TypeError, MemoryError) as failure:  # a size that no tensor can have
         raise CheckpointError(f"the configuration of {name} describes no model that can be built: {failure}") from None
-    differences = list(_differences(model.state_dict(), weights))
+    differences = list(_differences({**model.state_dict(), **_state_of_training(model, weights)}, weights))
     if differences:
         more = f"; and {len(differences) - NAMED} more" if len(differences) > NAMED else ""
         raise CheckpointError(
             f"the weights of {name} don't fit its configuration: {'; '.join(differences[:NAMED])}{more}"
         )
     return model
+
+
+def _state_of_training(model: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What quantizers keep besides their parameters once training has come so far, where the weights have it."""
+    found = {}
+    for name, module in model.named_modules():
+        if isinstance(module, StochasticQuantizer) and (key := f"{name}.usage") in weights:
+            found[key] = module.codebook[:, 0]
+    return found
 
 
 def _differences(claimed: Mapping[str, Tensor], there: Mapping[str, Tensor]) -> Iterator[str]:

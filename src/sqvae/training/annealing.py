@@ -62,14 +62,15 @@ class Annealing:
 
     The temperature is :math:`\tau_t = 0.3^{t/T}`, and the learning rates fall to 0 by a cosine.
 
-    A run of more than :math:`T_0 = 5000` steps has the time to learn more slowly and to anneal further: its learning
-    rates begin at :math:`\sqrt{T_0 / T}` of those of shorter runs, and :math:`\beta` ends at :math:`0.1\, T_0 / T`.
+    In a run of more than :math:`T_0 = 5000` steps, assignments are certain from :math:`t = \max(T_0, 0.3\, T)` on: what
+    remains of the randomness would only be noise to encoder and decoder. Each position then takes its likeliest code,
+    codes follow the encodings as moving averages do in VQ, and their price keeps all of them in use.
 
     The schedule depends on the step alone, so resuming a run needs only the number of the step.
 
     Arguments:
         steps: number of steps of the whole run, T.
-        learning_rate: the initial learning rate of the network, in a run of up to 5000 steps.
+        learning_rate: the initial learning rate of the network.
     """
 
     def __init__(self, steps: int, *, learning_rate: float | None = None) -> None:
@@ -77,7 +78,7 @@ class Annealing:
             raise ValueError(f"steps must be at least 1, the number of steps of the whole run; got {steps}")
         self.steps = steps
         self.plan = any_budget(steps=steps, **({} if learning_rate is None else {"learning_rate": learning_rate}))
-        self._rate = Cosine(self.plan.first_rate(steps), steps)
+        self._rate = Cosine(self.plan.learning_rate, steps)
 
     def groups(self, model: nn.Module) -> list[dict[str, Any]]:
         """The parameter groups for an optimizer, for a model that contains quantizers."""

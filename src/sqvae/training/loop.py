@@ -68,13 +68,16 @@ class Task(Protocol):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Restore the state from a checkpoint."""
 
-    def validate(self, model: nn.Module, accelerator: Accelerator, temperature: float) -> Validation:
+    def validate(
+        self, model: nn.Module, accelerator: Accelerator, temperature: float, latent_weight: float
+    ) -> Validation:
         """Evaluate the model on the validation set. Every process takes part.
 
         Arguments:
             model: the model.
             accelerator: Accelerate's view of this process.
             temperature: the current temperature of the relaxation.
+            latent_weight: the weight of the quantizer's terms in the loss by which epochs are compared.
         """
 
 
@@ -246,7 +249,7 @@ class Training:
         set_rates(self.optimizer, rate)
         self._seed(stream_seed(self.seed, "noise", step))
         batch = self.examples.take(indices)
-        told = Stage(*map(torch.tensor, stage(self.plan, step, self.position.steps)))
+        told = _as_tensors(stage(self.plan, step, self.position.steps))
         shares = batch.chunk(self.plan.accumulate)
         for number, share in enumerate(shares, 1):
             x = self.task.prepare(share, self.accelerator.device)
@@ -305,7 +308,8 @@ class Training:
         """Validate the model, update the best checkpoint, and save."""
         self.prepared.eval()
         tau = temperature(self.plan, self.position.step, self.position.steps)
-        validation = self.task.validate(self.model, self.accelerator, tau)
+        weight = self.plan.compared_latent_weight(self.position.steps)
+        validation = self.task.validate(self.model, self.accelerator, tau, weight)
         self.schedule.validated(validation.loss)
         improved = validation.loss < self.best
         self.best = min(self.best, validation.loss)
@@ -399,6 +403,17 @@ def this_process() -> PartialState:
 def leave_other_processes() -> None:
     """Leave the process group, so that this process continues alone."""
     this_process().destroy_process_group()
+
+
+def _as_tensors(told: Stage) -> Stage:
+    """The same stage with tensors for numbers, so that the compiler does not start again whenever they change."""
+    return Stage(
+        temperature=torch.tensor(told.temperature),
+        latent_weight=torch.tensor(told.latent_weight),
+        straight_through=torch.tensor(told.straight_through),
+        evenness=torch.tensor(told.evenness),
+        certain=told.certain,
+    )
 
 
 @contextlib.contextmanager

@@ -7,6 +7,10 @@ from typing import Literal
 Precision = Literal["no", "bf16", "fp16"]
 
 
+CERTAIN_FROM = 0.3
+"""The share of a very long run after which assignments are certain."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """The settings of a training run: its length, learning rates, schedules and precision."""
@@ -50,8 +54,8 @@ class Plan:
     evenness: float = 0.0
     """How strongly codebook usage is pulled towards uniform: see `sqvae.quantizers.Stage`."""
     long_run: int = 5_000
-    """The number of steps beyond which a run with a schedule for any number of steps begins with a lower learning rate
-    and ends with a smaller weight of the quantizer's terms: see `sqvae.training.Annealing`."""
+    """The number of steps beyond which assignments become certain during a run with a schedule for any number of steps:
+    see `sqvae.training.Annealing`."""
     clip: float | None = None
     """The maximum norm of the gradient; None disables clipping."""
     precision: Precision = "no"
@@ -102,17 +106,15 @@ class Plan:
         """Whether the quantizer needs a stage, and not only a temperature."""
         return self.latent_weight_end != 1 or self.straight_through_end != 0 or self.evenness != 0
 
-    def shortness(self, steps: int) -> float:
-        r"""How short a run is beside a long one, :math:`\min(1, T_0 / T)`; 1 for a plan that does not anneal."""
-        return min(1.0, self.long_run / steps) if self.anneals else 1.0
+    def first_certain_step(self, steps: int) -> float:
+        r"""The step from which assignments are certain: none in short runs, and in long ones
+        :math:`\max(T_0, 0.3\, T)`."""
+        return max(self.long_run, CERTAIN_FROM * steps) if self.anneals and steps > self.long_run else math.inf
 
-    def first_rate(self, steps: int) -> float:
-        r"""The learning rate at the beginning of a run, :math:`\eta \sqrt{\min(1, T_0 / T)}`."""
-        return self.learning_rate * math.sqrt(self.shortness(steps))
-
-    def last_latent_weight(self, steps: int) -> float:
-        r"""The weight of the quantizer's terms at the end of a run, :math:`\beta_{end} \min(1, T_0 / T)`."""
-        return self.latent_weight_end * self.shortness(steps)
+    def compared_latent_weight(self, steps: int) -> float:
+        """The weight of the quantizer's terms in the loss by which epochs of a run are compared: none in runs in which
+        assignments become certain, because these terms don't have the same meaning before and after that."""
+        return self.latent_weight_end if self.first_certain_step(steps) > steps else 0.0
 
     def is_over(self, epochs: int, steps: int, best: float) -> bool:
         """Whether a run is finished.

@@ -29,13 +29,15 @@ def temperature(plan: Plan, step: int, steps: int) -> float:
 
 def stage(plan: Plan, step: int, steps: int) -> Stage:
     r"""The stage of a quantizer at a step: :math:`\tau`, :math:`\beta = \beta_{end}^{t/T}`,
-    :math:`\lambda = \lambda_{end}\, t/T`, and how strongly codebook usage is pulled towards uniform."""
+    :math:`\lambda = \lambda_{end}\, t/T`, how strongly codebook usage is pulled towards uniform, and whether
+    assignments are certain."""
     share = step / steps
     return Stage(
         temperature(plan, step, steps),
-        plan.last_latent_weight(steps) ** share,
+        plan.latent_weight_end**share,
         plan.straight_through_end * share,
         plan.evenness,
+        step >= plan.first_certain_step(steps),
     )
 
 
@@ -138,7 +140,7 @@ class Plateau(Schedule):
 
 SCHEDULES: Mapping[str, Callable[[Plan, int], Schedule]] = {
     "plateau": lambda plan, steps: Plateau(plan.learning_rate, plan.patience, plan.tolerance),
-    "cosine": lambda plan, steps: Cosine(plan.first_rate(steps), steps),
+    "cosine": lambda plan, steps: Cosine(plan.learning_rate, steps),
     "halved": lambda plan, steps: Halved(plan.learning_rate, steps),
     "constant": lambda plan, steps: Constant(plan.learning_rate),
 }

@@ -52,14 +52,12 @@ class PreparedPictures(Prepared):
         return new_model(self.experiment)
 
     def task(self, model: LatentModel) -> Task:
-        plan = self.experiment.training
         return ExampleTask(
             model,
             self.data.validation,
-            plan.batch_size,
+            self.experiment.training.batch_size,
             medium_of(self.experiment),
             quantizer=self.experiment.quantizer.name,
-            latent_weight=plan.latent_weight_end,
         )
 
     def evaluate(

@@ -72,7 +72,6 @@ class PreparedSpeech(Prepared):
             self.data.features,
             self.speakers,
             quantizer=self.experiment.quantizer.name,
-            latent_weight=self.experiment.training.latent_weight_end,
         )
 
     def evaluate(

@@ -215,7 +215,6 @@ class SpeechTask:
         features: what their frames are.
         speakers: those that the model knows, in order.
         quantizer: the name of the model's.
-        latent_weight: what the quantizer's terms count in the loss by which epochs are compared.
     """
 
     def __init__(
@@ -226,9 +225,7 @@ class SpeechTask:
         speakers: tuple[str, ...],
         *,
         quantizer: str = "",
-        latent_weight: float = 1.0,
     ) -> None:
-        self.latent_weight = latent_weight
         self.model = model
         self.validation = validation
         self.features = features
@@ -254,7 +251,9 @@ class SpeechTask:
         """Remember it again."""
         self.watch.restore(state)
 
-    def validate(self, model: nn.Module, accelerator: Accelerator, temperature: float) -> Validation:
+    def validate(
+        self, model: nn.Module, accelerator: Accelerator, temperature: float, latent_weight: float
+    ) -> Validation:
         """All validation utterances, and a word where codes die."""
         evaluation = evaluate_speech(
             self.model,
@@ -262,7 +261,7 @@ class SpeechTask:
             self.features,
             self.speakers,
             temperature=temperature,
-            latent_weight=self.latent_weight,
+            latent_weight=latent_weight,
             accelerator=accelerator,
         )
         return evaluation.as_validation(tuple(self.watch.warnings(evaluation)), len(self.validation))

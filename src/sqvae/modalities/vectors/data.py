@@ -77,14 +77,12 @@ class PreparedVectors(Prepared):
         return new_model(self.experiment, self.data.offset, self.data.scale)
 
     def task(self, model: LatentModel) -> Task:
-        plan = self.experiment.training
         return ExampleTask(
             model,
             self.data.validation,
-            plan.batch_size,
+            self.experiment.training.batch_size,
             medium_of(model),
             quantizer=self.experiment.quantizer.name,
-            latent_weight=plan.latent_weight_end,
         )
 
     def evaluate(
