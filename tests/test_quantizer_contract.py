@@ -8,8 +8,20 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from families import CODES, DIM, DISCRETE, EVERY, RELAXED, STOCHASTIC, build, codes_shape, encoder_output, layers_of
-from sqvae.quantizers import LATENTS
+from families import (
+    CODES,
+    DIM,
+    DISCRETE,
+    EVERY,
+    LAYERS,
+    RELAXED,
+    STOCHASTIC,
+    build,
+    codes_shape,
+    encoder_output,
+    layers_of,
+)
+from sqvae.quantizers import LATENTS, LAYERED
 
 every = pytest.mark.parametrize("name", EVERY)
 
@@ -26,8 +38,10 @@ def test_the_result_unpacks_and_has_the_shapes_of_the_input(name, places):
     assert loss.shape == result.divergence.shape == result.regularizer.shape == result.entropy.shape == ()
     if name in DISCRETE:
         assert codes.dtype == torch.int64
-        assert (result.counts.sum(-1) == 4 * math.prod(places)).all()
-        torch.testing.assert_close(result.mean_probabilities.sum(-1), torch.ones(result.counts.shape[:-1]))
+        assert result.counts.shape == result.mean_probabilities.shape == (layers_of(name) * CODES,)
+        assert result.counts.sum() == layers_of(name) * 4 * math.prod(places)
+        assert result.mean_probabilities.sum().item() == pytest.approx(layers_of(name), abs=1e-5)
+        assert result.perplexity.shape == result.soft_perplexity.shape == ((LAYERS,) if name in LAYERED else ())
         for spread in (result.perplexity, result.soft_perplexity):
             assert ((spread >= 1) & (spread <= CODES + 1e-3)).all()
 
@@ -91,7 +105,7 @@ def test_a_mask_leaves_positions_out_whatever_they_hold(name, training):
         for left, right in zip(quantizer.state_dict().values(), first.state_dict().values(), strict=True):
             torch.testing.assert_close(left, right)
     if name in DISCRETE:
-        assert (reference.counts.sum(-1) == 11).all()
+        assert reference.counts.sum() == 11 * layers_of(name)
 
 
 @every

@@ -35,7 +35,9 @@ def test_one_layer_is_the_single_quantizer_to_the_bit(variance, told, options):
     (single, by_z, by_own), (layered_result, by_z_too, by_own_too) = outcomes
     for field in ("z_q", "loss", "divergence", "regularizer", "entropy"):
         assert torch.equal(getattr(single, field), getattr(layered_result, field)), field
-    for field in ("counts", "mean_probabilities", "variance"):
+    for field in ("counts", "mean_probabilities"):
+        assert torch.equal(getattr(single, field), getattr(layered_result, field)), field
+    for field in ("variance", "perplexity", "soft_perplexity"):
         assert torch.equal(getattr(single, field), getattr(layered_result, field)[0]), field
     assert torch.equal(single.codes, layered_result.codes[..., 0])
     assert torch.equal(by_z, by_z_too)
@@ -78,7 +80,8 @@ def test_the_first_layers_are_a_prefix(name):
         assert torch.equal(quantizer.encode(**inputs, layers=number), codes[..., :number])
         result = quantizer(**inputs, layers=number)
         assert torch.equal(result.z_q, quantizer.decode(codes[..., :number]))
-        assert result.counts.shape == (number, CODES)
+        assert result.counts.shape == (number * CODES,)
+        assert result.perplexity.shape == (number,)
         errors.append((result.z_q - inputs["z"]).square().mean())
     assert torch.equal(errors[-1], (quantizer(**inputs).z_q - inputs["z"]).square().mean())
 
@@ -107,7 +110,7 @@ def test_layer_dropout_leaves_layers_out_of_whole_samples(name):
     assert torch.equal(used, torch.arange(LAYERS) < numbers.unsqueeze(-1))
     for number in range(1, LAYERS + 1):
         assert 70 < (numbers[:, 0] == number).sum() < 130
-    assert torch.equal(result.counts.sum(-1), used.sum((0, 1)).float())
+    assert torch.equal(result.counts.view(LAYERS, CODES).sum(-1), used.sum((0, 1)).float())
     total = sum(
         torch.where(used[..., index, None], vectors[result.codes[..., index].clamp_min(0)], 0)
         for index, vectors in enumerate(before)
@@ -161,9 +164,10 @@ class TestCodebooks:
         quantizer = ResidualQuantizer([32, 8, 4], DIM, 3)
         result = quantizer(torch.randn(5, 9, DIM))
         assert [int(part.max()) < size for part, size in zip(result.codes.unbind(-1), (32, 8, 4), strict=True)]
-        assert result.counts.shape == (3, 32)
-        assert result.counts[1, 8:].sum() == result.counts[2, 4:].sum() == 0
+        assert [int(own.sum()) for own in result.counts.split([32, 8, 4])] == [45, 45, 45]
+        assert (result.perplexity <= torch.tensor([32.0, 8.0, 4.0]) + 1e-3).all()
         assert quantizer.codebook_sizes == (32, 8, 4)
+        assert quantizer.codebook_size == 44
         paid = result.divergence - result.loss
         assert paid.item() == pytest.approx(9 * math.log(32 * 8 * 4), rel=1e-5)
         with pytest.raises(ValueError, match="codes of layer 2 must lie between 0 and 7, got values from 9 to 9"):

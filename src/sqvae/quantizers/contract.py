@@ -61,13 +61,15 @@ class Quantized:
     entropy: Tensor
     """(): the entropy of the assignment probabilities; 0 if the assignment is deterministic."""
     counts: Tensor = field(repr=False)
-    """(K,), or (layers, K): the number of unmasked positions that took each code."""
+    """(K,): the number of unmasked positions that took each code; with layers for one layer after the other."""
     mean_probabilities: Tensor = field(repr=False)
-    """(K,), or (layers, K): the assignment probabilities, averaged over the unmasked positions."""
+    """(K,): the assignment probabilities, averaged over the unmasked positions; with layers likewise."""
     variance: Tensor | None = field(default=None, repr=False)
     """The variance of the (de)quantization, with the axes that it depends on; None if the quantizer has none."""
     concentration: Tensor | None = None
     """(): the concentration of the von Mises-Fisher (de)quantization; None if the quantizer has none."""
+    layer_sizes: tuple[int, ...] | None = None
+    """The number of codes of each layer; None if the quantizer has no layers."""
     layer_entropies: Tensor | None = None
     """(layers,): the part of each layer in the entropy; None if the quantizer has no layers."""
 
@@ -81,12 +83,17 @@ class Quantized:
         In training, codes are drawn at random, and a quantizer that draws them blindly uses them all. To see how many
         codes carry information, measure it in ``eval()`` over several batches, or look at the entropy.
         """
-        return perplexity(self.counts)
+        return self._perplexity(self.counts)
 
     @property
     def soft_perplexity(self) -> Tensor:
         """(), or (layers,): the perplexity of the mean assignment probabilities in this batch, between 1 and K."""
-        return perplexity(self.mean_probabilities)
+        return self._perplexity(self.mean_probabilities)
+
+    def _perplexity(self, usage: Tensor) -> Tensor:  # (K,) -> () or (layers,)
+        if self.layer_sizes is None:
+            return perplexity(usage)
+        return torch.stack([perplexity(own) for own in usage.split(self.layer_sizes)])
 
 
 @dataclass(frozen=True)

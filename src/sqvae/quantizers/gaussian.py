@@ -1,7 +1,7 @@
 """Gaussian stochastic quantization, types I to IV."""
 
 import math
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -138,7 +138,7 @@ class GaussianQuantizer(StochasticQuantizer):
     def _own_scale(self) -> Tensor | None:
         return None if self.variance == "fixed" else self.log_variance
 
-    def _report(self, scale: Tensor, positions: Positions) -> dict[str, Tensor]:
+    def _report(self, scale: Tensor, positions: Positions) -> dict[str, Any]:
         variance = scale.detach().exp()
         if self.variance == "per_sample":
             return {"variance": variance.view(positions.batch, -1)[:, 0]}

@@ -8,7 +8,6 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import pad
 
 from sqvae.distributions.checks import check_finite, check_indices, check_size, check_tensor
 from sqvae.distributions.processes import own_uniform
@@ -38,6 +37,9 @@ class LayeredQuantizer(Quantizer, ABC):
         channel_first: whether latent maps are (batch, dim, ...).
     """
 
+    codebook_size: int
+    """The number of codes of all layers together."""
+
     layers: nn.ModuleList
 
     def __init__(
@@ -59,7 +61,7 @@ class LayeredQuantizer(Quantizer, ABC):
         if len(sizes) != layers:
             raise ValueError(f"codebook_size must be one number, or one for each of {layers} layers; got {sizes}")
         self.codebook_sizes = tuple(sizes)
-        self.codebook_size = max(sizes)
+        self.codebook_size = sum(sizes)
         self.layer_dropout = layer_dropout
         self.codes_first = codes_first
         self.layers = nn.ModuleList(layer(size) for size in sizes)
@@ -204,9 +206,6 @@ class LayeredQuantizer(Quantizer, ABC):
             return replace(positions, vectors=rest)
         mask = numbers > index if positions.mask is None else positions.mask & (numbers > index)
         return replace(positions, vectors=torch.where(mask.unsqueeze(-1), rest, 0), mask=mask)
-
-    def _padded(self, values: Tensor) -> Tensor:  # (K of a layer,) -> (K,)
-        return pad(values, (0, self.codebook_size - len(values)))
 
     def extra_repr(self) -> str:
         sizes = set(self.codebook_sizes)
@@ -360,8 +359,8 @@ class ResidualQuantizer(LayeredQuantizer):
             rest, z_q = rest - values, values if index == 0 else z_q + values
             codes.append(_marked(draw.codes, numbers, index))
             entropies.append(here.per_sample(draw.entropy))
-            counts.append(self._padded(here.count(draw.codes, layer.codebook_size)))
-            usage.append(self._padded(draw.usage / here.weights.sum().clamp_min(1)))
+            counts.append(here.count(draw.codes, layer.codebook_size))
+            usage.append(draw.usage / here.weights.sum().clamp_min(1))
             if draw.unevenness is not None:
                 unevenness.append(draw.unevenness)
             constant = constant + here.per_sample_count() * math.log(layer.codebook_size)
@@ -375,8 +374,9 @@ class ResidualQuantizer(LayeredQuantizer):
             divergence=regularizer - entropy + constant,
             regularizer=regularizer,
             entropy=entropy,
-            counts=torch.stack(counts),
-            mean_probabilities=torch.stack(usage),
+            counts=torch.cat(counts),
+            mean_probabilities=torch.cat(usage),
+            layer_sizes=self.codebook_sizes[:depth],
             variance=self._variances(scale[:depth], positions),
             layer_entropies=torch.stack([each.detach() for each in entropies]),
         )
@@ -395,8 +395,8 @@ class ResidualQuantizer(LayeredQuantizer):
             distances.append(here.per_sample(rest.square().sum(-1)))
             codes.append(_marked(choice.codes, numbers, index))
             entropies.append(here.per_sample(choice.entropy))
-            counts.append(self._padded(here.count(choice.codes, layer.codebook_size)))
-            usage.append(self._padded(choice.usage / here.weights.sum().clamp_min(1)))
+            counts.append(here.count(choice.codes, layer.codebook_size))
+            usage.append(choice.usage / here.weights.sum().clamp_min(1))
             constant = constant + here.per_sample_count() * math.log(layer.codebook_size)
         pull = layers[0]._regularizer(z, z_q, _of_sums(scales, numbers)).detach()
         regularizer, each = positions.per_sample(pull.expand(positions.number)), torch.stack(entropies)
@@ -407,8 +407,9 @@ class ResidualQuantizer(LayeredQuantizer):
             divergence=regularizer - each.sum() + constant,
             regularizer=regularizer,
             entropy=each.sum(),
-            counts=torch.stack(counts),
-            mean_probabilities=torch.stack(usage),
+            counts=torch.cat(counts),
+            mean_probabilities=torch.cat(usage),
+            layer_sizes=self.codebook_sizes[:depth],
             variance=self._variances(scale[:depth], positions),
             layer_entropies=each,
         )
@@ -497,12 +498,11 @@ class ResidualVectorQuantizer(LayeredQuantizer):
             values = choice.values if numbers is None else choice.values * (numbers > index).unsqueeze(-1)
             rest, z_q = rest - values, z_q + values
             codes.append(_marked(choice.codes, numbers, index))
-            counts.append(self._padded(choice.counts))
+            counts.append(choice.counts)
             losses.append(choice.loss)
             regularizers.append(choice.regularizer)
             constant = constant + here.per_sample_count() * math.log(layer.codebook_size)
         loss = torch.stack(losses).sum()
-        each = torch.stack(counts)
         return Quantized(
             z_q=positions.as_map(straight_through(z_q, z)),
             codes=self._as_indices(codes, positions),
@@ -510,7 +510,8 @@ class ResidualVectorQuantizer(LayeredQuantizer):
             divergence=constant,
             regularizer=torch.stack(regularizers).sum(),
             entropy=loss.new_zeros(()),
-            counts=each,
-            mean_probabilities=each / each.sum(-1, keepdim=True).clamp_min(1),
+            counts=torch.cat(counts),
+            mean_probabilities=torch.cat([each / each.sum().clamp_min(1) for each in counts]),
+            layer_sizes=self.codebook_sizes[:depth],
             layer_entropies=z.new_zeros(depth),
         )

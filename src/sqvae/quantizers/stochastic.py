@@ -351,7 +351,7 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         draws."""
 
     @abstractmethod
-    def _report(self, scale: Tensor, positions: Positions) -> dict[str, Tensor]:
+    def _report(self, scale: Tensor, positions: Positions) -> dict[str, Any]:
         """The variance or the concentration, under its name in :class:`Quantized`, without gradient."""
 
 

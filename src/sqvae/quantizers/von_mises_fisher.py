@@ -1,6 +1,7 @@
 """Von Mises-Fisher stochastic quantization."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -89,7 +90,7 @@ class VonMisesFisherQuantizer(StochasticQuantizer):
     def _own_scale(self) -> Tensor:
         return self.log_concentration
 
-    def _report(self, scale: Tensor, positions: Positions) -> dict[str, Tensor]:
+    def _report(self, scale: Tensor, positions: Positions) -> dict[str, Any]:
         return {"concentration": scale.detach().exp()}
 
     def _scale(self, log_variance: Tensor | None, positions: Positions, *, optional: bool = False) -> Tensor:
