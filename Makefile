@@ -50,6 +50,7 @@ docs: $(INSTALLED)
 dropin-docs: $(INSTALLED)
 	$(BIN)/python examples/dropin_vector_quantize.py --out docs/dropin-vector-quantize.md
 	$(BIN)/python examples/dropin_diffusers.py --out docs/dropin-diffusers.md
+	$(BIN)/python examples/dropin_residual.py --out docs/dropin-residual.md
 
 # The table of the guide to vectors: a few minutes.
 vectors-docs: $(INSTALLED)

@@ -1,4 +1,4 @@
-"""What both drop-in examples share: one loop and one table, for models that differ in their quantizer alone.
+"""What the drop-in examples share: one loop and one table, for models that differ in their quantizer alone.
 
 All contenders see the same batches of the same digits in the same order, begin with the same encoder and decoder, and
 take the same number of steps. Each has its own objective and its own learning rate, which is the best of `RATES` by the
@@ -30,7 +30,7 @@ class Passed:
     """What became of a batch: the pictures that came out, the codes in between, and what to minimise."""
 
     pictures: Tensor  # (batch, 1, 28, 28)
-    codes: Tensor  # any shape
+    codes: Tensor  # any shape; with layers (..., layers)
     loss: Tensor  # ()
 
 
@@ -50,6 +50,8 @@ class Contender:
     run: Run
     annealed: bool = False
     """Whether it takes our schedule; otherwise the rate alone falls, in the same way."""
+    layers: int = 1
+    """The number of codes of each position."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +82,16 @@ def train(contender: Contender, pictures: Tensor, steps: int, seed: int) -> nn.M
 
 @torch.no_grad()
 def measure(contender: Contender, model: nn.Module, pictures: Tensor) -> tuple[float, float, int]:
-    """The error, the perplexity of the codes and how many are used, over a whole set at once."""
+    """The error, the perplexity of the codes and how many are used, over a whole set at once.
+
+    With layers, the latter two are those of the layer that is used least evenly.
+    """
     passed = contender.run(model, pictures, Stage())
-    counts = passed.codes.flatten().bincount().float()
+    layers = passed.codes.unbind(-1) if contender.layers > 1 else (passed.codes,)
+    counts = [own.flatten().bincount().float() for own in layers]
+    least = min(counts, key=lambda own: perplexity(own).item())
     error = (passed.pictures.clamp(0, 1) - pictures).square().mean()
-    return error.item(), perplexity(counts).item(), int((counts > 0).sum())
+    return error.item(), perplexity(least).item(), int((least > 0).sum())
 
 
 def compare(contenders: Sequence[Contender], steps: int, seed: int, *, validation: bool = False) -> list[Row]:
@@ -147,7 +154,8 @@ class Comparison:
             f"given rate falling to 0, seed {options.seed}, torch {torch.__version__}. {self.network} Each rate is the "
             f"best of {rates} by the error on 500 more digits (`--rates`)."
         )
-        table = ["| quantizer | MSE x 1000 | perplexity | codes used | rate |", "|---|---|---|---|---|"]
+        several = " of the layer used least evenly" if any(row.contender.layers > 1 for row in rows) else ""
+        table = [f"| quantizer | MSE x 1000 | perplexity{several} | codes used | rate |", "|---|---|---|---|---|"]
         table += [
             f"| {row.contender.name} | {1e3 * row.error:.2f} | {row.perplexity:.1f} | {row.used} "
             f"| {row.contender.rate:g} |"
@@ -157,10 +165,10 @@ class Comparison:
         return "\n".join([f"# {self.title}", "", about, "", *table, "", *settings, ""])
 
 
-def ours(rate: float, build: Build, run: Run) -> Contender:
+def ours(rate: float, build: Build, run: Run, *, name: str = "GaussianQuantizer", layers: int = 1) -> Contender:
     """The same settings in every example."""
     settings = "its defaults; D/2 log(MSE) + its loss, by the schedule `Annealing(steps)`."
-    return Contender("GaussianQuantizer", settings, rate, build, run, annealed=True)
+    return Contender(name, settings, rate, build, run, annealed=True, layers=layers)
 
 
 def gaussian_objective(pictures: Tensor, target: Tensor, loss: Tensor) -> Tensor:

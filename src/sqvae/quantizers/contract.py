@@ -36,6 +36,9 @@ class Stage(NamedTuple):
     certain: bool = False
     """Whether assignments are certain from now on: each position takes its likeliest code, and codes and variance
     follow the encodings as moving averages. What a stochastic quantizer then trains is a VQ."""
+    certain_layers: bool = False
+    """The same for quantizers with layers, which need it sooner. What one layer draws at random the next ones correct,
+    so that the error does not make it certain."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,10 @@ from sqvae.quantizers.gaussian import PER_INPUT, GaussianQuantizer, Heads, Varia
 from sqvae.quantizers.stochastic import COMMITMENT, passed_on
 from sqvae.quantizers.vector import EMAVectorQuantizer, straight_through
 
+PRICE = 1 / 2
+"""The price of a code that is used e times as often as the average in its layer once assignments are certain, relative
+to the mean squared distance: higher than without layers, because the layers that follow correct what it costs."""
+
 
 class LayeredQuantizer(Quantizer, ABC):
     r"""A quantizer with several codes for each position, whose vectors add up.
@@ -344,7 +348,7 @@ class ResidualQuantizer(LayeredQuantizer):
         depth: int,
         numbers: Tensor | None,
     ) -> Quantized:
-        if stage.certain and self.training:
+        if (stage.certain or stage.certain_layers) and self.training:
             return self._quantize_for_certain(positions, scale, stage, depth, numbers)
         layers = self.books[:depth]
         scales = scale.unbind(0)[:depth]
@@ -389,7 +393,7 @@ class ResidualQuantizer(LayeredQuantizer):
         codes, entropies, counts, usage, distances, constant = [], [], [], [], [], z.new_zeros(())
         for index, (layer, own) in enumerate(zip(layers, scales, strict=True)):
             here = self._in_layer(positions, rest, numbers, index)
-            choice = layer.follow(here, own, stage)
+            choice = layer.follow(here, own, stage, price=PRICE)
             values = choice.values if numbers is None else choice.values * (numbers > index).unsqueeze(-1)
             rest, z_q = rest - values, z_q + values
             distances.append(here.per_sample(rest.square().sum(-1)))

@@ -209,7 +209,7 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         )
 
     @torch.no_grad()
-    def follow(self, positions: Positions, scale: Tensor, stage: Stage) -> Choice:  # (N, d)
+    def follow(self, positions: Positions, scale: Tensor, stage: Stage, *, price: float = PRICE) -> Choice:  # (N, d)
         r"""Take the likeliest codes at a price, and let codes and scale follow the encodings.
 
         Codes are moving averages of the encodings that took them, as in VQ, with :math:`n_k` the number of those:
@@ -220,13 +220,20 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         Codes that are used more often than the average have a price, the logarithm of their relative usage, so that
         no code is lost although nothing is random any more. The scale goes to its maximum likelihood: that at which
         the mean of :math:`\mathcal R_\varphi(Z, Z_q)` is the expectation under the model.
+
+        Arguments:
+            positions: the encodings.
+            scale: the logarithm of the variance or concentration.
+            stage: the schedule's values.
+            price: that of a code that is used e times as often as the average, for an evenness of 1, relative to the
+                mean squared distance between encodings and their codes.
         """
         z, vectors, weights = self.project(positions.vectors), self.vectors(), positions.weights
         queries, keys = self._factors(z, vectors.to(z.dtype), scale)
-        price = stage.evenness * PRICE * self._dequantization_cost(scale).mean() * self._log_usage(weights)
+        paid = stage.evenness * price * self._dequantization_cost(scale).mean() * self._log_usage(weights)
         assignment = assign(
             torch.cat((queries, queries.new_ones(len(queries), 1)), -1),
-            torch.cat((keys, -price.to(keys.dtype).unsqueeze(-1)), -1),
+            torch.cat((keys, -paid.to(keys.dtype).unsqueeze(-1)), -1),
             vectors.to(z.dtype),
             temperature=z.new_ones(()),
             weights=weights,

@@ -64,7 +64,9 @@ class Annealing:
 
     In a run of more than :math:`T_0 = 5000` steps, assignments are certain from :math:`t = \max(T_0, 0.3\, T)` on: what
     remains of the randomness would only be noise to encoder and decoder. Each position then takes its likeliest code,
-    codes follow the encodings as moving averages do in VQ, and their price keeps all of them in use.
+    codes follow the encodings as moving averages do in VQ, and their price keeps all of them in use. Those of a
+    quantizer with layers are certain from :math:`0.4\, T` on in any run: what one layer draws at random the next ones
+    correct, so that the error would not make it certain.
 
     The schedule depends on the step alone, so resuming a run needs only the number of the step.
 

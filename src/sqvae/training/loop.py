@@ -413,6 +413,7 @@ def _as_tensors(told: Stage) -> Stage:
         straight_through=torch.tensor(told.straight_through),
         evenness=torch.tensor(told.evenness),
         certain=told.certain,
+        certain_layers=told.certain_layers,
     )
 
 

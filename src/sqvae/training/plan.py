@@ -10,6 +10,9 @@ Precision = Literal["no", "bf16", "fp16"]
 CERTAIN_FROM = 0.3
 """The share of a very long run after which assignments are certain."""
 
+CERTAIN_LAYERS_FROM = 0.4
+"""The share of any run after which those of a quantizer with layers are."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -106,10 +109,18 @@ class Plan:
         """Whether the quantizer needs a stage, and not only a temperature."""
         return self.latent_weight_end != 1 or self.straight_through_end != 0 or self.evenness != 0
 
-    def first_certain_step(self, steps: int) -> float:
+    def first_certain_step(self, steps: int, *, layers: bool = False) -> float:
         r"""The step from which assignments are certain: none in short runs, and in long ones
-        :math:`\max(T_0, 0.3\, T)`."""
-        return max(self.long_run, CERTAIN_FROM * steps) if self.anneals and steps > self.long_run else math.inf
+        :math:`\max(T_0, 0.3\, T)`. For quantizers with layers it is at most :math:`0.4\, T` in all runs.
+
+        Arguments:
+            steps: number of steps of the whole run, T.
+            layers: whether the quantizer has layers.
+        """
+        if not self.anneals:
+            return math.inf
+        first = max(self.long_run, CERTAIN_FROM * steps) if steps > self.long_run else math.inf
+        return min(first, CERTAIN_LAYERS_FROM * steps) if layers else first
 
     def compared_latent_weight(self, steps: int) -> float:
         """The weight of the quantizer's terms in the loss by which epochs of a run are compared: none in runs in which

@@ -38,6 +38,7 @@ def stage(plan: Plan, step: int, steps: int) -> Stage:
         plan.straight_through_end * share,
         plan.evenness,
         step >= plan.first_certain_step(steps),
+        step >= plan.first_certain_step(steps, layers=True),
     )
 
 
