@@ -35,7 +35,6 @@ MODELS = {
     "vq-ema-reset": ("vq-ema-reset", {"reset_every": 4, "reset_below": 0.5}, "gaussian"),
     "gaussian-1 by the schedule": ("gaussian-1", {}, "gaussian"),
     "gaussian-3, certain": ("gaussian-3", {}, "gaussian"),
-    "vmf, certain": ("vmf", {}, "gaussian"),
     "residual-1, certain": ("residual-1", {"layer_dropout": 0.5}, "gaussian"),
     "gaussian-1 dequantized": ("gaussian-1", {"dequantize": True}, "gaussian"),
     "vmf dequantized, hard": ("vmf", {"dequantize": True, "hard": True}, "gaussian"),

@@ -89,6 +89,9 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
     usage: Tensor | None
     """(K,): the smoothed number of positions of a batch that take each code; None before assignments are certain."""
 
+    settles = True
+    """Whether a schedule can make assignments certain."""
+
     scale_sign = 1
     """1 if the scale is the logarithm of a variance, -1 if it is the logarithm of a concentration."""
 
@@ -125,7 +128,7 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         return relative.to(positions.vectors.dtype).view(*positions.shape, self.codebook_size)
 
     def _quantize(self, positions: Positions, scale: Tensor, stage: Stage, sample: bool) -> Quantized:
-        if stage.certain and self.training:
+        if stage.certain and self.training and self.settles:
             return self._quantize_for_certain(positions, scale, stage)
         z = self.dequantized(positions.vectors, scale, sample)
         draw = self.draw(z, scale, stage, positions, sample)

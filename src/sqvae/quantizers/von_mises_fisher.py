@@ -40,6 +40,8 @@ class VonMisesFisherQuantizer(StochasticQuantizer):
         channel_first: whether latent maps are (batch, dim, ...).
     """
 
+    # It can be set to True. In short trials on label maps it costs error: see docs/schedule.md.
+    settles = False
     scale_sign = -1
 
     def __init__(
