@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from families import DISCRETE, STOCHASTIC, takes
+from families import SINGLE, STOCHASTIC, takes
 from sqvae.config import (
     WITH_HEAD,
     ConfigurationError,
@@ -168,7 +168,7 @@ def test_every_quantizer_is_built_by_name(name):
     quantizer = build_quantizer(QuantizerSettings(name=name, codebook_size=8, dim=4))
     assert quantizer.dim == 4
     assert quantizer.channel_first
-    if name in DISCRETE:
+    if name in SINGLE:
         assert quantizer.needs_log_variance == (name in WITH_HEAD)
 
 
@@ -205,7 +205,7 @@ def test_the_plan_s_own_numbers_are_the_paper_s():
     assert replace(RECIPES["celeba"]().training, epochs=100) == plan
 
 
-@pytest.mark.parametrize("name", DISCRETE)
+@pytest.mark.parametrize("name", SINGLE)
 def test_only_a_continuous_latent_is_a_vector(name):
     with pytest.raises(ConfigurationError, match=rf"{name} would have a single code.*quantizer\.name=gaussian-latent"):
         override(Experiment(), [f"quantizer.name={name}", "network.map_dim=16"])

@@ -13,7 +13,7 @@ from PIL import Image
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
-from families import DISCRETE, STOCHASTIC
+from families import SINGLE, STOCHASTIC
 from runs import said, tiny, write_pictures
 from sqvae.analysis import code_distances
 from sqvae.cli import main
@@ -195,7 +195,7 @@ def test_codes_that_are_never_used_are_drawn_and_not_seen(tmp_path):
     assert not torch.isnan(atlas.drawn[unused][:, :, 4:8, 4:8]).any()
 
 
-@pytest.mark.parametrize("name", DISCRETE)
+@pytest.mark.parametrize("name", SINGLE)
 def test_distances_as_the_quantizer_sees_them(name, tmp_path):
     source = write(tmp_path / "pictures.npy")
     tokenizer = untrained(source, SHAPES["colour"], name)
