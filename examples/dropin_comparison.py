@@ -18,11 +18,23 @@ from torch import Tensor, nn
 from sqvae import Annealing
 from sqvae.data import digits
 from sqvae.distributions import perplexity
+from sqvae.networks import conv_decoder, conv_encoder
 from sqvae.quantizers import Stage
 
 BATCH = 32
+DIM = 64
 VARIANCE = 0.0956  # of the digits' pixels, over which VQ-VAE takes its error
 RATES = (1e-3, 3e-3, 8e-3)
+
+
+class Autoencoder(nn.Module):
+    """Two convolutions down, a quantizer, two convolutions up."""
+
+    def __init__(self, quantizer: Callable[[], nn.Module]) -> None:
+        super().__init__()
+        self.encoder = conv_encoder(channels=1, dim=DIM)
+        self.decoder = conv_decoder(channels=1, dim=DIM)
+        self.quantizer = quantizer()  # last, so that the others begin with the same weights whatever it draws
 
 
 @dataclass(frozen=True)

@@ -4,29 +4,17 @@ python examples/dropin_residual.py                  a few minutes on two cores
 python examples/dropin_residual.py --steps 100      a few seconds
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from dropin_comparison import VARIANCE, Comparison, Contender, Passed, gaussian_objective, ours
+from dropin_comparison import DIM, VARIANCE, Autoencoder, Comparison, Contender, Passed, gaussian_objective, ours
 from torch import Tensor, nn
 from vector_quantize_pytorch import ResidualVQ
 
 from sqvae import ResidualQuantizer
-from sqvae.networks import conv_decoder, conv_encoder
 from sqvae.quantizers import Stage
 
-CODES, DIM, LAYERS = 64, 64, 4
-
-
-class Autoencoder(nn.Module):
-    """Two convolutions down, a quantizer, two convolutions up."""
-
-    def __init__(self, quantizer: Callable[[], nn.Module]) -> None:
-        super().__init__()
-        self.encoder = conv_encoder(channels=1, dim=DIM)
-        self.decoder = conv_decoder(channels=1, dim=DIM)
-        self.quantizer = quantizer()  # last, so that the others begin with the same weights whatever it draws
+CODES, LAYERS = 64, 4
 
 
 def before(**settings: Any) -> nn.Module:

@@ -4,28 +4,16 @@ python examples/dropin_vector_quantize.py                  a minute or two on tw
 python examples/dropin_vector_quantize.py --steps 100      a few seconds
 """
 
-from collections.abc import Callable
 from functools import partial
 
-from dropin_comparison import VARIANCE, Comparison, Contender, Passed, gaussian_objective, ours
+from dropin_comparison import DIM, VARIANCE, Autoencoder, Comparison, Contender, Passed, gaussian_objective, ours
 from torch import Tensor, nn
 from vector_quantize_pytorch import VectorQuantize
 
 from sqvae import GaussianQuantizer
-from sqvae.networks import conv_decoder, conv_encoder
 from sqvae.quantizers import Stage
 
-CODES, DIM = 128, 64
-
-
-class Autoencoder(nn.Module):
-    """Two convolutions down, a quantizer, two convolutions up."""
-
-    def __init__(self, quantizer: Callable[[], nn.Module]) -> None:
-        super().__init__()
-        self.encoder = conv_encoder(channels=1, dim=DIM)
-        self.decoder = conv_decoder(channels=1, dim=DIM)
-        self.quantizer = quantizer()  # last, so that the others begin with the same weights whatever it draws
+CODES = 128
 
 
 def before(**settings: float) -> nn.Module:

@@ -3,8 +3,8 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import cast
+from dataclasses import dataclass, replace
+from typing import Generic, Protocol, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -13,12 +13,46 @@ from sqvae.distributions.checks import check_finite, check_indices, check_size, 
 from sqvae.distributions.processes import own_uniform
 from sqvae.quantizers.contract import LEFT_OUT, CodebookQuantizer, Positions, Quantized, Quantizer, Stage
 from sqvae.quantizers.gaussian import PER_INPUT, GaussianQuantizer, Heads, Variance
-from sqvae.quantizers.stochastic import COMMITMENT, passed_on
+from sqvae.quantizers.stochastic import COMMITMENT, Draw, passed_on
+from sqvae.quantizers.stochastic import Choice as Followed
 from sqvae.quantizers.vector import EMAVectorQuantizer, straight_through
 
 PRICE = 1 / 2
 """The price of a code that is used e times as often as the average in its layer once assignments are certain, relative
 to the mean squared distance: higher than without layers, because the layers that follow correct what it costs."""
+
+
+class Chosen(Protocol):
+    """What a layer chose for its positions."""
+
+    @property
+    def values(self) -> Tensor:  # (N, d)
+        """The vectors."""
+
+    @property
+    def codes(self) -> Tensor:  # (N,)
+        """The codes."""
+
+
+Choice = TypeVar("Choice", bound=Chosen)
+
+
+@dataclass(frozen=True)
+class Descent(Generic[Choice]):
+    """What all layers chose, one after the other."""
+
+    z_q: Tensor
+    """(N, d): the sum of the vectors."""
+    codes: Tensor
+    """(batch, ..., layers) or (batch, layers, ...): the codes."""
+    counts: list[Tensor]
+    """(K,) of each layer: the number of positions that took each code."""
+    constant: Tensor
+    """(): the cost of the uniform prior, per sample."""
+    distances: list[Tensor]
+    """() of each layer: the squared distance that it left, per sample."""
+    choices: list[tuple[Positions, Choice]]
+    """The positions of each layer, and what it chose for them."""
 
 
 class LayeredQuantizer(Quantizer, ABC):
@@ -204,6 +238,38 @@ class LayeredQuantizer(Quantizer, ABC):
         numbers = (1 + draw * len(self.layers)).clamp_max(len(self.layers)).long()
         return numbers.repeat_interleave(positions.number // positions.batch)
 
+    def _descend(
+        self,
+        positions: Positions,
+        z: Tensor,
+        depth: int,
+        numbers: Tensor | None,
+        choose: Callable[[int, Positions], Choice],
+    ) -> Descent[Choice]:  # (N, d), (N,)
+        """Let each layer choose codes for what those before it left over.
+
+        Arguments:
+            positions, depth, numbers: see :meth:`_quantize_layers`.
+            z: what is quantized.
+            choose: takes the index of a layer and what it quantizes.
+        """
+        rest, z_q, constant = z, torch.zeros_like(z), z.new_zeros(())
+        codes: list[Tensor] = []
+        counts: list[Tensor] = []
+        distances: list[Tensor] = []
+        choices: list[tuple[Positions, Choice]] = []
+        for index, size in enumerate(self.codebook_sizes[:depth]):
+            here = self._in_layer(positions, rest, numbers, index)
+            choice = choose(index, here)
+            values = choice.values if numbers is None else choice.values * (numbers > index).unsqueeze(-1)
+            rest, z_q = rest - values, z_q + values
+            constant = constant + here.per_sample_count() * math.log(size)
+            codes.append(_marked(choice.codes, numbers, index))
+            counts.append(here.count(choice.codes, size))
+            distances.append(here.per_sample(rest.square().sum(-1)))
+            choices.append((here, choice))
+        return Descent(z_q, self._as_indices(codes, positions), counts, constant, distances, choices)
+
     def _in_layer(self, positions: Positions, rest: Tensor, numbers: Tensor | None, index: int) -> Positions:
         """The positions that a layer quantizes, with what is left of them."""
         if numbers is None:
@@ -221,6 +287,11 @@ class LayeredQuantizer(Quantizer, ABC):
 def _marked(codes: Tensor, numbers: Tensor | None, index: int) -> Tensor:  # (N,)
     """The codes of a layer, with a mark where the layer was left out."""
     return codes if numbers is None else torch.where(numbers > index, codes, LEFT_OUT)
+
+
+def _probabilities(made: Descent[Draw] | Descent[Followed]) -> Tensor:  # -> (K,)
+    """The mean assignment probabilities, layer after layer."""
+    return torch.cat([choice.usage / here.weights.sum().clamp_min(1) for here, choice in made.choices])
 
 
 def _of_sums(scales: Sequence[Tensor], numbers: Tensor | None) -> Tensor:  # (1, 1), (N, 1) or (N, d)
@@ -350,36 +421,28 @@ class ResidualQuantizer(LayeredQuantizer):
     ) -> Quantized:
         if (stage.certain or stage.certain_layers) and self.training:
             return self._quantize_for_certain(positions, scale, stage, depth, numbers)
-        layers = self.books[:depth]
-        scales = scale.unbind(0)[:depth]
+        layers, scales = self.books[:depth], scale.unbind(0)[:depth]
         joint = _of_sums(scales, numbers)
         z = layers[0].dequantized(positions.vectors, joint, sample)
-        rest, z_q = z, torch.zeros_like(z)
-        codes, entropies, counts, usage, unevenness, constant = [], [], [], [], [], z.new_zeros(())
-        for index, (layer, own) in enumerate(zip(layers, scales, strict=True)):
-            here = self._in_layer(positions, rest, numbers, index)
-            draw = layer.draw(rest, own, stage, here, sample, sharing=depth)
-            values = draw.values if numbers is None else draw.values * (numbers > index).unsqueeze(-1)
-            rest, z_q = rest - values, values if index == 0 else z_q + values
-            codes.append(_marked(draw.codes, numbers, index))
-            entropies.append(here.per_sample(draw.entropy))
-            counts.append(here.count(draw.codes, layer.codebook_size))
-            usage.append(draw.usage / here.weights.sum().clamp_min(1))
-            if draw.unevenness is not None:
-                unevenness.append(draw.unevenness)
-            constant = constant + here.per_sample_count() * math.log(layer.codebook_size)
-        pull = layers[0].pull(z, z_q, joint, stage, sample)
+
+        def draw(index: int, here: Positions) -> Draw:
+            return layers[index].draw(here.vectors, scales[index], stage, here, sample, sharing=depth)
+
+        made = self._descend(positions, z, depth, numbers, draw)
+        pull = layers[0].pull(z, made.z_q, joint, stage, sample)
         regularizer = positions.per_sample(pull.expand(positions.number))
+        entropies = [here.per_sample(draw.entropy) for here, draw in made.choices]
         entropy = sum(entropies[1:], entropies[0])
+        unevenness = [draw.unevenness for _, draw in made.choices if draw.unevenness is not None]
         return Quantized(
-            z_q=positions.as_map(passed_on(z_q, z, stage) if self.training else z_q),
-            codes=self._as_indices(codes, positions),
+            z_q=positions.as_map(passed_on(made.z_q, z, stage) if self.training else made.z_q),
+            codes=made.codes,
             loss=sum(unevenness, regularizer - entropy),
-            divergence=regularizer - entropy + constant,
+            divergence=regularizer - entropy + made.constant,
             regularizer=regularizer,
             entropy=entropy,
-            counts=torch.cat(counts),
-            mean_probabilities=torch.cat(usage),
+            counts=torch.cat(made.counts),
+            mean_probabilities=_probabilities(made),
             layer_sizes=self.codebook_sizes[:depth],
             variance=self._variances(scale[:depth], positions),
             layer_entropies=torch.stack([each.detach() for each in entropies]),
@@ -389,33 +452,26 @@ class ResidualQuantizer(LayeredQuantizer):
         self, positions: Positions, scale: Tensor, stage: Stage, depth: int, numbers: Tensor | None
     ) -> Quantized:
         z, layers, scales = positions.vectors, self.books[:depth], scale.unbind(0)[:depth]
-        rest, z_q = z, torch.zeros_like(z)
-        codes, entropies, counts, usage, distances, constant = [], [], [], [], [], z.new_zeros(())
-        for index, (layer, own) in enumerate(zip(layers, scales, strict=True)):
-            here = self._in_layer(positions, rest, numbers, index)
-            choice = layer.follow(here, own, stage, price=PRICE)
-            values = choice.values if numbers is None else choice.values * (numbers > index).unsqueeze(-1)
-            rest, z_q = rest - values, z_q + values
-            distances.append(here.per_sample(rest.square().sum(-1)))
-            codes.append(_marked(choice.codes, numbers, index))
-            entropies.append(here.per_sample(choice.entropy))
-            counts.append(here.count(choice.codes, layer.codebook_size))
-            usage.append(choice.usage / here.weights.sum().clamp_min(1))
-            constant = constant + here.per_sample_count() * math.log(layer.codebook_size)
-        pull = layers[0]._regularizer(z, z_q, _of_sums(scales, numbers)).detach()
-        regularizer, each = positions.per_sample(pull.expand(positions.number)), torch.stack(entropies)
+
+        def follow(index: int, here: Positions) -> Followed:
+            return layers[index].follow(here, scales[index], stage, price=PRICE)
+
+        made = self._descend(positions, z, depth, numbers, follow)
+        pull = layers[0]._regularizer(z, made.z_q, _of_sums(scales, numbers)).detach()
+        regularizer = positions.per_sample(pull.expand(positions.number))
+        entropies = torch.stack([here.per_sample(choice.entropy) for here, choice in made.choices])
         return Quantized(
-            z_q=positions.as_map(straight_through(z_q, z)),
-            codes=self._as_indices(codes, positions),
-            loss=COMMITMENT * torch.stack(distances).sum() + sum(layer.idle() for layer in self.books),
-            divergence=regularizer - each.sum() + constant,
+            z_q=positions.as_map(straight_through(made.z_q, z)),
+            codes=made.codes,
+            loss=COMMITMENT * torch.stack(made.distances).sum() + sum(layer.idle() for layer in self.books),
+            divergence=regularizer - entropies.sum() + made.constant,
             regularizer=regularizer,
-            entropy=each.sum(),
-            counts=torch.cat(counts),
-            mean_probabilities=torch.cat(usage),
+            entropy=entropies.sum(),
+            counts=torch.cat(made.counts),
+            mean_probabilities=_probabilities(made),
             layer_sizes=self.codebook_sizes[:depth],
             variance=self._variances(scale[:depth], positions),
-            layer_entropies=each,
+            layer_entropies=entropies,
         )
 
     def _variances(self, scale: Tensor, positions: Positions) -> Tensor:  # -> (L, ...)
@@ -494,28 +550,17 @@ class ResidualVectorQuantizer(LayeredQuantizer):
         numbers: Tensor | None,
     ) -> Quantized:
         z = positions.vectors
-        rest, z_q = z, torch.zeros_like(z)
-        codes, counts, losses, regularizers, constant = [], [], [], [], z.new_zeros(())
-        for index, layer in enumerate(self.books[:depth]):
-            here = self._in_layer(positions, rest, numbers, index)
-            choice = layer.choose(here)
-            values = choice.values if numbers is None else choice.values * (numbers > index).unsqueeze(-1)
-            rest, z_q = rest - values, z_q + values
-            codes.append(_marked(choice.codes, numbers, index))
-            counts.append(choice.counts)
-            losses.append(choice.loss)
-            regularizers.append(choice.regularizer)
-            constant = constant + here.per_sample_count() * math.log(layer.codebook_size)
-        loss = torch.stack(losses).sum()
+        made = self._descend(positions, z, depth, numbers, lambda index, here: self.books[index].choose(here))
+        loss = torch.stack([choice.loss for _, choice in made.choices]).sum()
         return Quantized(
-            z_q=positions.as_map(straight_through(z_q, z)),
-            codes=self._as_indices(codes, positions),
+            z_q=positions.as_map(straight_through(made.z_q, z)),
+            codes=made.codes,
             loss=loss,
-            divergence=constant,
-            regularizer=torch.stack(regularizers).sum(),
+            divergence=made.constant,
+            regularizer=torch.stack([choice.regularizer for _, choice in made.choices]).sum(),
             entropy=loss.new_zeros(()),
-            counts=torch.cat(counts),
-            mean_probabilities=torch.cat([each / each.sum().clamp_min(1) for each in counts]),
+            counts=torch.cat(made.counts),
+            mean_probabilities=torch.cat([each / each.sum().clamp_min(1) for each in made.counts]),
             layer_sizes=self.codebook_sizes[:depth],
             layer_entropies=z.new_zeros(depth),
         )
