@@ -153,7 +153,7 @@ class OnlySteps(ExampleTask):
     """The task of training, without validation: for the time of the steps alone."""
 
     def __init__(self, model: LatentModel, data: PictureSets) -> None:
-        super().__init__(model, data.validation, BATCH, PICTURES)
+        super().__init__(model, data.validation, BATCH, PICTURES, "gaussian-1")
         self.ended = 0.0
 
     def validate(

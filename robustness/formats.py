@@ -122,7 +122,7 @@ def _make_compressed(folder: Path) -> list[Path]:
 
 
 def _read_compressed(folder: Path) -> Reading:
-    file = CompressedFile.open(folder / "codes.sqz", Adaptive(50), fingerprint=MARK, shape=(4, 4))
+    file = CompressedFile.open(folder / "codes.sqz", Adaptive(50), fingerprint=MARK, shapes=[(4, 4)])
     return Reading(digest([(names, codes.tolist()) for names, codes in file.batches()]))
 
 

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from sqvae.likelihoods import LIKELIHOODS, Likelihood, half_circle_directions
-from sqvae.quantizers import LATENTS, LAYERED, GaussianQuantizer, Quantizer, class_of
+from sqvae.quantizers import LATENTS, QUANTIZERS, GaussianQuantizer, Quantizer, class_of, has_layers
 from sqvae.quantizers.contract import CodebookQuantizer
 from sqvae.quantizers.stochastic import StochasticQuantizer
 
 CODES, DIM, LAYERS = 16, 8, 3
-EVERY = {**LATENTS, **LAYERED}
+LAYERED = [name for name in QUANTIZERS if has_layers(name)]
 SINGLE = [name for name in LATENTS if issubclass(class_of(name), CodebookQuantizer)]
 DISCRETE = [*SINGLE, *LAYERED]
 RELAXED = [name for name in DISCRETE if class_of(name).relaxes]
@@ -23,7 +23,7 @@ def build(name: str, *, codes: int = CODES, dim: int = DIM, dtype: torch.dtype =
     sizes = {"codebook_size": codes, "dim": dim} if name in DISCRETE else {"dim": dim}
     if name in LAYERED:
         kwargs = {"layers": LAYERS, **kwargs}
-    return EVERY[name](**sizes, **kwargs).to(dtype)
+    return LATENTS[name](**sizes, **kwargs).to(dtype)
 
 
 def codes_shape(name: str, *places: int) -> tuple[int, ...]:
@@ -64,8 +64,3 @@ def build_likelihood(name: str) -> tuple[Likelihood, Tensor, Tensor]:
     if name == "categorical":
         return LIKELIHOODS[name](6), labels, torch.randn(4, 6, 5, 5)
     return LIKELIHOODS[name](half_circle_directions(6)), labels, torch.randn(4, 2, 5, 5)
-
-
-def layered() -> list[str]:
-    """The quantizers with layers."""
-    return list(LAYERED)

@@ -1,5 +1,6 @@
 """Small models of every kind, untrained, with examples for them."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -39,16 +40,17 @@ def picture_tokenizer(kind: str) -> ImageTokenizer:
     return tokenizer
 
 
-def speech_tokenizer() -> SpeechTokenizer:
+def speech_tokenizer(change: Callable[[Experiment], Experiment] = lambda same: same) -> SpeechTokenizer:
+    """With codes of its first layer that are encodings of an example, so that several are used."""
     torch.manual_seed(0)
     base = tiny("nowhere")
     speech = SpeechSettings(channels=16, hidden=8, speaker_dim=4, speakers=("anna", "ben"))
     experiment = replace(base, data=DataSettings(source="nowhere", kind="speech"), speech=speech)
-    tokenizer = untrained_speech_tokenizer(experiment)
+    tokenizer = untrained_speech_tokenizer(change(experiment))
     tokenizer.model.eval()
     with torch.no_grad():
         z = tokenizer.encodings([example("speech", 0)])[0]
-        tokenizer.model.quantizer.get_parameter("codebook").copy_(z[torch.randperm(len(z))[:CODES]])
+        tokenizer.model.quantizer.books[0].codebook.copy_(z[torch.randperm(len(z))[:CODES]])
     return tokenizer
 
 

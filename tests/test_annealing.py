@@ -125,7 +125,7 @@ class TestWhatTheStageDoes:
         assert torch.autograd.grad(quantized.z_q.sum(), z, allow_unused=True) == (None,)
 
 
-CERTAIN = Stage(0.7, 0.3, 0.5, 1.0, certain=True)
+CERTAIN = Stage(0.7, 0.3, 0.5, 1.0, price=0.5)
 
 
 def train_certain(quantizer, batches):
@@ -155,19 +155,19 @@ class TestOnceAssignmentsAreCertain:
         own = torch.autograd.grad((result.z_q * weights).sum(), z, retain_graph=True)[0]
         straight = torch.autograd.grad((quantizer.project(z) * weights).sum(), z)[0]
         torch.testing.assert_close(own, straight)
-        commitment = 0.25 * (quantizer.project(z) - vectors[result.codes]).square().sum() / 5
+        commitment = (quantizer.project(z) - vectors[result.codes]).square().sum() / 5
         torch.testing.assert_close(result.loss, commitment)
 
     def test_codes_follow_encodings_as_those_of_vq_do(self):
         torch.manual_seed(0)
-        quantizer, rival = GaussianQuantizer(6, 4), EMAVectorQuantizer(6, 4)
+        quantizer, rival = GaussianQuantizer(6, 4), EMAVectorQuantizer(6, 4, commitment=1.0)
         rival.load_state_dict({**rival.state_dict(), "codebook": quantizer.codebook.detach()})
         rival.smoothed_sums.copy_(quantizer.codebook.detach())
         quantizer.usage = torch.ones(6)
         mask = torch.rand(5, 7) < 0.8
         for _ in range(3):
             z = torch.randn(5, 7, 4)
-            told, known = quantizer(z, CERTAIN._replace(evenness=0.0), mask=mask), rival(z, mask=mask)
+            told, known = quantizer(z, CERTAIN._replace(price=0.0), mask=mask), rival(z, mask=mask)
             assert torch.equal(told.codes[mask], known.codes[mask])
             torch.testing.assert_close(told.loss, known.loss)
             torch.testing.assert_close(quantizer.codebook, rival.codebook)
@@ -186,11 +186,10 @@ class TestOnceAssignmentsAreCertain:
         z = torch.randn(400, 5, 4, dtype=torch.float64)
         even = train_certain(quantizer, [z] * 200)
         quantizer.usage[even.counts.argmax()] *= 20
-        told = Stage(0.7, 0.3, 0.5, 1.0, certain=True)
-        for evenness, fewer in ((0.0, False), (1.0, True)):
+        for price, fewer in ((0.0, False), (0.5, True)):
             twin = copy.deepcopy(quantizer)
             head = {"log_variance": torch.zeros_like(z)} if quantizer.needs_log_variance else {}
-            counts = twin(z, told._replace(evenness=evenness), **head).counts
+            counts = twin(z, CERTAIN._replace(price=price), **head).counts
             assert (counts[even.counts.argmax()] < 0.9 * even.counts.max()) == fewer
 
     def test_a_lost_code_is_found_again(self, quantizer):
@@ -244,7 +243,7 @@ def test_codes_on_a_sphere_stay_random():
     z = torch.randn(5, 7, 4)
     quantizer = VonMisesFisherQuantizer(12, 4)
     torch.manual_seed(1)
-    usual = quantizer(z, CERTAIN._replace(certain=False)).loss
+    usual = quantizer(z, CERTAIN._replace(price=None)).loss
     torch.manual_seed(1)
     assert torch.equal(quantizer(z, CERTAIN).loss, usual)
     assert quantizer.usage is None
@@ -256,25 +255,26 @@ class TestWhatTheScheduleSays:
         optimizer = torch.optim.SGD(annealing.groups(nn.Linear(2, 2)))
         assert annealing.begin(0, optimizer) == Stage(1.0, 1.0, 0.0, plan.evenness)
         assert annealing.begin(500, optimizer) == stage(plan, 500, 1000)
-        assert annealing.begin(1000, optimizer) == pytest.approx((0.3, 0.1, 1.0, 1.0, False, True))
-        assert annealing.begin(5000, optimizer) == pytest.approx((0.3, 0.1, 1.0, 1.0, False, True))
+        assert annealing.begin(1000, optimizer) == pytest.approx((0.3, 0.1, 1.0, 1.0, 0.125))
+        assert annealing.begin(5000, optimizer) == pytest.approx((0.3, 0.1, 1.0, 1.0, 0.125))
 
-    @pytest.mark.parametrize(
-        ("steps", "first"), [(400, None), (5_000, None), (5_001, 5_000), (16_000, 5_000), (10**5, 30_000)]
-    )
-    def test_assignments_become_certain_in_long_runs(self, steps, first):
+    @pytest.mark.parametrize(("steps", "first"), [(1, 1), (400, 160), (843, 338), (16_000, 6_400)])
+    def test_assignments_become_certain(self, steps, first):
         annealing, optimizer = Annealing(steps), torch.optim.SGD(nn.Linear(2, 2).parameters())
-        assert annealing.begin(steps, optimizer).certain == (first is not None)
-        assert not annealing.begin((first or steps) - 1, optimizer).certain
-        assert annealing.begin(first or 0, optimizer).certain == (first is not None)
-        with_layers = min(first or steps, -(-2 * steps // 5))
-        assert annealing.begin(with_layers, optimizer).certain_layers
-        assert not annealing.begin(with_layers - 1, optimizer).certain_layers
+        assert not annealing.begin(first - 1, optimizer).certain
+        assert annealing.begin(first, optimizer).certain
+        assert annealing.begin(steps, optimizer).certain
+        assert annealing.begin(steps, optimizer).price == pytest.approx(0.125)
+
+    def test_the_price_falls_evenly(self):
+        plan = any_budget(certain_from=0.4, price=0.5, price_end=0.0)
+        prices = [stage(plan, step, 1000).price for step in (399, 400, 700, 850, 1000)]
+        assert prices == [None, *map(pytest.approx, (0.5, 0.25, 0.125, 0.0))]
 
     def test_epochs_of_a_run_that_becomes_certain_are_compared_by_their_error(self):
-        assert any_budget().compared_latent_weight(5_000) == 0.1
-        assert any_budget().compared_latent_weight(5_001) == 0
-        assert Plan().compared_latent_weight(10**6) == 1
+        assert any_budget().compared_latent_weight == 0
+        assert any_budget(certain_from=1.0).compared_latent_weight == 0.1
+        assert Plan().compared_latent_weight == 1
 
     def test_a_long_run_by_another_plan_is_as_it_was(self):
         plan = Plan(schedule="cosine", learning_rate=3e-3)
@@ -301,16 +301,18 @@ class TestWhatTheScheduleSays:
 
     def test_the_papers_plan_says_nothing_of_it(self):
         assert not Plan().anneals
-        assert stage(Plan(), 700, 1000)[1:] == (1.0, 0.0, 0.0, False, False)
+        assert stage(Plan(), 700, 1000)[1:] == (1.0, 0.0, 0.0, None)
 
     @pytest.mark.parametrize(
         ("settings", "words"),
         [
             ({"latent_weight_end": 0.0}, "latent_weight_end must be more than 0"),
-            ({"long_run": 0}, "long_run must be at least 1"),
+            ({"certain_from": 0.0}, "certain_from must be more than 0"),
             ({"straight_through_end": -0.1}, "straight_through_end must be"),
             ({"codebook_rate": 0.0}, "codebook_rate must be"),
             ({"evenness": -1.0}, "evenness must be"),
+            ({"price": -1.0}, "price must be"),
+            ({"price_end": -1.0}, "price_end must be"),
         ],
     )
     def test_what_makes_no_sense_is_refused(self, settings, words):
@@ -322,18 +324,18 @@ class TestWhatTheScheduleSays:
             Annealing(0)
 
 
-@pytest.mark.parametrize("long_run", [5_000, 8, 19])
+@pytest.mark.parametrize("certain_from", [1.0, 0.2, 0.5])
 @pytest.mark.parametrize("name", ["gaussian-1", "gaussian-4", "vmf"])
-def test_it_resumes_exactly(tmp_path, name, long_run):
+def test_it_resumes_exactly(tmp_path, name, certain_from):
     """Before, after and across the step from which assignments are certain."""
     source = write_pictures(tmp_path / "pictures.npy")
-    experiment = with_quantizer(tiny(source, **{**ANY_BUDGET, "long_run": long_run}), name)
+    experiment = with_quantizer(tiny(source, **{**ANY_BUDGET, "certain_from": certain_from}), name)
     if name == "vmf":
         experiment = replace(experiment, data=replace(experiment.data, kind="levels"))
     whole = train(experiment, tmp_path / "whole", announce=_quiet)
     with pytest.raises(TrainingStoppedError):
         train(experiment, tmp_path / "cut", watchers=[SignalAt(17)], announce=_quiet)
-    assert ("quantizer.usage" in weights_of(whole.last)) == (long_run < 5_000 and name != "vmf")
+    assert ("quantizer.usage" in weights_of(whole.last)) == (certain_from < 1 and name != "vmf")
     cut = resume(tmp_path / "cut", announce=_quiet)
     assert weights_of(cut.last) == weights_of(whole.last)
     assert load(cut.last).codebook_size == 16

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from families import CODES, DIM, DISCRETE, EVERY, SINGLE, build, codebooks_of, encoder_output
+from families import CODES, DIM, DISCRETE, SINGLE, build, codebooks_of, encoder_output
 from sqvae import (
     CategoricalLikelihood,
     EMAVectorQuantizer,
@@ -13,8 +13,9 @@ from sqvae import (
     VonMisesFisherLikelihood,
     VonMisesFisherQuantizer,
 )
+from sqvae.quantizers import LATENTS
 
-every = pytest.mark.parametrize("name", EVERY)
+every = pytest.mark.parametrize("name", LATENTS)
 
 
 @every

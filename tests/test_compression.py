@@ -458,7 +458,7 @@ class TestRoundTrips:
         found = [codes for _, codes in read(tmp_path / "codes.sqz", Learned(prior))]
         assert [tuple(codes.shape) for codes in found] == [(3, 2, 3), (6, 3, 2), (3, 1, 1)]
         with pytest.raises(CodeFileError, match=r"3 x 2 codes.*2 x 3"):
-            read(tmp_path / "codes.sqz", Learned(prior), shape=(2, 3))
+            read(tmp_path / "codes.sqz", Learned(prior), shapes=[(2, 3)])
 
     def test_names_are_kept_or_left_out(self, tmp_path):
         names = ["a/b.png", "", "ö\0\n", "\udcff.png", "x" * 5000]

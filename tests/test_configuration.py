@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from families import SINGLE, STOCHASTIC, takes
+from families import RELAXED, SINGLE, takes
 from sqvae.config import (
     WITH_HEAD,
     ConfigurationError,
@@ -277,7 +277,7 @@ def test_every_recipe_and_quantizer_has_the_schedule_for_any_number_of_steps(rec
     before = override(RECIPES[recipe](), [f"quantizer.name={name}"])
     plan = with_profile(before, "any-budget").training
     assert plan.schedule == "cosine"
-    assert plan.anneals == (name in STOCHASTIC)
+    assert plan.anneals == (name in RELAXED)
     rate = 2e-3 if before.kind in ("speech", "vectors") else 8e-3
     assert plan.learning_rate == (rate if plan.anneals else 1e-3)
     if before.training.anneals:  # and no other is trained by what is not for it

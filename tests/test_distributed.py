@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, distributed, multiprocessing, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from families import DIM, EVERY, build
+from families import DIM, build
 from sqvae import EMAVectorQuantizer, GaussianLikelihood, LatentModel
 from sqvae.distributions.processes import (
     mean_over_processes,
@@ -22,7 +22,7 @@ from sqvae.distributions.processes import (
 from sqvae.likelihoods import CategoricalLikelihood, VonMisesFisherLikelihood, half_circle_directions
 from sqvae.networks import conv_decoder, conv_encoder
 from sqvae.networks.normalisation import BatchNorm2d
-from sqvae.quantizers import Stage
+from sqvae.quantizers import LATENTS, Stage
 
 pytestmark = pytest.mark.skipif(not distributed.is_available(), reason="torch was built without distributed training")
 
@@ -31,7 +31,7 @@ CLASSES = 6
 STEPS = {torch.float32: 20, torch.float64: 6}
 
 MODELS = {
-    **{name: (name, {}, "gaussian") for name in EVERY},
+    **{name: (name, {}, "gaussian") for name in LATENTS},
     "vq-ema-reset": ("vq-ema-reset", {"reset_every": 4, "reset_below": 0.5}, "gaussian"),
     "gaussian-1 by the schedule": ("gaussian-1", {}, "gaussian"),
     "gaussian-3, certain": ("gaussian-3", {}, "gaussian"),
@@ -46,7 +46,7 @@ MODELS = {
 
 STAGES = {
     "gaussian-1 by the schedule": Stage(0.7, 0.3, 0.5, 1.0),
-    **{name: Stage(0.7, 0.3, 0.5, 1.0, certain=True) for name in MODELS if "certain" in name},
+    **{name: Stage(0.7, 0.3, 0.5, 1.0, price=0.5) for name in MODELS if "certain" in name},
 }
 """What some are told; others have a temperature alone."""
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from families import CODES, DIM, DISCRETE, build
+from families import CODES, DIM, DISCRETE, build, codes_shape
 from sqvae import VAE, CategoricalLikelihood, GaussianLikelihood, LatentModel, VonMisesFisherLikelihood
 from sqvae.likelihoods import half_circle_directions
 from sqvae.networks import conv_decoder, conv_encoder
@@ -65,7 +65,8 @@ def test_codes_and_reconstructions(quantizer):
     model, x = make(quantizer)
     model.eval()
     codes = model.encode(x)
-    assert codes.shape == ((6, 2, 2) if quantizer in DISCRETE else (6, DIM, 2, 2))
+    expected = codes_shape(quantizer, 6, 2, 2) if quantizer in DISCRETE else (6, DIM, 2, 2)
+    assert codes.shape == expected
     reconstruction = model.reconstruct(x)
     assert reconstruction.shape == x.shape
     assert torch.equal(reconstruction, model.decode(codes))

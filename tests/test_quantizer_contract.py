@@ -12,7 +12,7 @@ from families import (
     CODES,
     DIM,
     DISCRETE,
-    EVERY,
+    LAYERED,
     LAYERS,
     RELAXED,
     STOCHASTIC,
@@ -21,9 +21,9 @@ from families import (
     encoder_output,
     layers_of,
 )
-from sqvae.quantizers import LATENTS, LAYERED
+from sqvae.quantizers import LATENTS
 
-every = pytest.mark.parametrize("name", EVERY)
+every = pytest.mark.parametrize("name", LATENTS)
 
 
 @every
@@ -47,7 +47,7 @@ def test_the_result_unpacks_and_has_the_shapes_of_the_input(name, places):
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [*[(name, {}) for name in EVERY], *[(name, {"dequantize": True}) for name in RELAXED]]
+    ("name", "options"), [*[(name, {}) for name in LATENTS], *[(name, {"dequantize": True}) for name in RELAXED]]
 )
 def test_eval_is_deterministic_and_a_round_trip_through_codes(name, options):
     quantizer = build(name, **options).eval()
@@ -243,7 +243,7 @@ def test_sizes_and_temperatures_may_be_numpy_s():
     places=st.lists(st.integers(1, 4), max_size=3),
     codes=st.integers(1, 40),
     dim=st.integers(2, 9),
-    name=st.sampled_from(sorted(EVERY)),
+    name=st.sampled_from(sorted(LATENTS)),
 )
 @settings(deadline=None, max_examples=60)
 def test_any_size_works(batch, places, codes, dim, name):

@@ -5,12 +5,12 @@ import math
 import pytest
 import torch
 
-from families import CODES, DIM, LAYERS, build, encoder_output, layered
+from families import CODES, DIM, LAYERED, LAYERS, build, encoder_output
 from sqvae.quantizers import GaussianQuantizer, ResidualQuantizer, ResidualVectorQuantizer, Stage
 from sqvae.quantizers.contract import LEFT_OUT
 
-STOCHASTIC = [name for name in layered() if "vq" not in name]
-each = pytest.mark.parametrize("name", layered())
+STOCHASTIC = [name for name in LAYERED if "vq" not in name]
+each = pytest.mark.parametrize("name", LAYERED)
 
 
 def gradients(quantizer, z, told, **inputs):
@@ -226,9 +226,9 @@ class TestErrors:
 
 
 @pytest.mark.parametrize("name", STOCHASTIC)
-@pytest.mark.parametrize("told", [Stage(0.5, certain=True), Stage(0.5, certain_layers=True)])
-def test_once_assignments_are_certain_layers_take_single_codes(name, told):
+def test_once_assignments_are_certain_layers_take_single_codes(name):
     torch.manual_seed(0)
+    told = Stage(0.5, price=0.5)
     quantizer = build(name)
     inputs = encoder_output(quantizer, 40, 7, DIM)
     result = quantizer(**inputs, temperature=told)
@@ -239,19 +239,13 @@ def test_once_assignments_are_certain_layers_take_single_codes(name, told):
     rest, commitment = inputs["z"], 0.0
     for own, codes in zip(vectors, result.codes.unbind(-1), strict=True):
         rest = rest - own[codes]
-        commitment = commitment + 0.25 * rest.square().sum() / 40
+        commitment = commitment + rest.square().sum() / 40
     torch.testing.assert_close(result.loss, commitment)
     first = rest.square().mean()
     for _ in range(300):
         result = quantizer(**inputs, temperature=told)
     assert (inputs["z"] - result.z_q).square().mean() < 0.6 * first
     assert (result.perplexity > 0.6 * CODES).all()
-
-
-def test_a_single_quantizer_is_not_certain_when_layers_are():
-    quantizer = GaussianQuantizer(CODES, DIM)
-    assert quantizer(torch.randn(4, DIM), Stage(0.5, certain_layers=True)).loss < 0
-    assert quantizer.usage is None
 
 
 @pytest.mark.parametrize("name", STOCHASTIC)

@@ -134,7 +134,7 @@ class TestAxes:
     def test_labels_of_rates_don_t_overlap(self, low, high, figures):
         bits = np.geomspace(low, high, 9).tolist()
         curve = [(rate, 20 + 2 * place) for place, rate in enumerate(bits)]
-        save_rates(Path("rates.png"), (low, 24.4), {"JPEG": curve, "WebP": curve[1:]}, "mine", "What files cost.")
+        save_rates(Path("rates.png"), [(low, 24.4)], {"JPEG": curve, "WebP": curve[1:]}, "mine", "What files cost.")
         assert overlapping(figures[0]) == []
         assert "bits per pixel" in figures[0].axes[0].get_xlabel()
         assert "dB" in figures[0].axes[0].get_ylabel()

@@ -40,7 +40,7 @@ def test_every_quantizer_trains_on_crops(name):
     one = model(name)
     objective = one(Speech(torch.randn(5, 34, MELS) * 10 - 40, torch.randint(SPEAKERS, (5,))), 0.5)
     assert objective.output.shape == (5, 32, MELS)
-    assert objective.quantized.codes.shape == (5, 16)
+    assert objective.quantized.codes.shape[:2] == (5, 16)
     assert objective.dimensions == 32 * MELS
     objective.loss.backward()
     for part, parameter in one.named_parameters():

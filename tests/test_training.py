@@ -317,7 +317,7 @@ class TestTrouble:
         from sqvae.runs import Evaluation
         from sqvae.runs.observation import CodeWatch
 
-        watch = CodeWatch("data")
+        watch = CodeWatch("data", "gaussian-1")
 
         def said(used: int) -> list[str]:
             counts = tuple([100] * used + [0] * (64 - used))
@@ -373,7 +373,7 @@ class TestMeasures:
         probabilities = (3 * torch.rand(10, 6, 5)).softmax(-1)
 
         def measure(*batches: slice) -> dict[str, float]:
-            totals = ReconstructionTotals(5, SquaredErrors())
+            totals = ReconstructionTotals((5,), SquaredErrors())
             for part in batches:
                 totals.add(
                     x[part],
@@ -463,7 +463,7 @@ class TestMeasures:
         model, pictures = new_model(experiment), load(source).train
         x = medium_of(experiment).model_input(pictures.take(range(8)), torch.device("cpu"))
         objective = model(x)
-        found = ExampleTask(model, pictures, 8, medium_of(experiment)).statistics(x, objective)
+        found = ExampleTask(model, pictures, 8, medium_of(experiment), "gaussian-1").statistics(x, objective)
         assert found["entropy_per_position"] == pytest.approx(objective.quantized.entropy.item() / 4)
         assert 0 < found["entropy_per_position"] <= math.log(16) + 1e-6
         distances = torch.cdist(model.quantizer.codebook, model.quantizer.codebook).square()

@@ -41,7 +41,7 @@ def code_distances(
     quantized: Quantized | None = None,
     at_most: int = COMPARED,
 ) -> CodeDistances:
-    """The distances between the codes of a model.
+    """The distances between the codes of a model; with layers between those of the first.
 
     Arguments:
         tokenizer: the model.
@@ -50,10 +50,10 @@ def code_distances(
             see :func:`quantized_pictures` and :func:`quantized_utterances`.
         at_most: the largest number of codes to compare.
     """
-    size, quantizer = tokenizer.codebook_size, tokenizer.model.quantizer
+    size = tokenizer.codebook_size
     everything = torch.arange(size)
     order = everything if counts is None else counts.sort(descending=True, stable=True).indices
-    vectors = quantizer.decode(everything.to(tokenizer.device), channel_first=False).double().cpu()
+    vectors = tokenizer.code_vectors.double().cpu()
     directions, scale = _blur(tokenizer, quantized)
     chosen = order[:at_most]
     nearest = torch.empty(len(chosen) if size > 1 else 0, dtype=torch.float64)

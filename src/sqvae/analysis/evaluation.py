@@ -6,6 +6,7 @@ from typing import Any
 
 from sqvae.analysis.rates import draw_rates, measure_rates
 from sqvae.data import Progress
+from sqvae.data.wording import counted
 from sqvae.files import write_text
 from sqvae.inference import Compressor, compressor_of
 from sqvae.metrics.meanings import meanings
@@ -38,7 +39,7 @@ class EvaluatedRun:
     setting: str
     """A sentence: which model, trained for how long, on which examples."""
     codebook_size: int
-    """K; 0 for a model with a continuous latent."""
+    """K, of all layers together; 0 for a model with a continuous latent."""
     kind: str
     """Of the data,"""
     examples: str
@@ -110,6 +111,7 @@ def evaluate_run(
             evaluation.counts,
             what=f"{split} {prepared.noun}s",
             quantizer=experiment.quantizer.name,
+            layers=experiment.quantizer.number_of_layers,
         ),
     }
     if evaluation.notes:
@@ -190,7 +192,7 @@ def measured_rows(record: dict[str, Any], codebook_size: int) -> dict[str, str]:
 
     Arguments:
         record: of an evaluation, as it is kept in a run's folder.
-        codebook_size: K.
+        codebook_size: K, of all layers together.
     """
     directions = record.get("likelihood") == "vmf"
     rows = rows_of(record["measures"], codebook_size, record["batch_size"], directions=directions)
@@ -202,6 +204,9 @@ def measured_rows(record: dict[str, Any], codebook_size: int) -> dict[str, str]:
         )
         rows["bits per code, compressed"] = f"{rates['bits_per_code']:.3f}, by {rates['by']}"
         rows[f"PSNR of {rates['pictures']:,} of them, as bytes"] = f"{rates['psnr']:.2f} dB"
+        for layers, each, bits, db in rates.get("layers", []):
+            name = f"with {counted(layers, 'layer')}"
+            rows[name] = f"{bits:.4f} bits per pixel, {each:.1f} bytes each, {db:.2f} dB"
     return rows
 
 
@@ -218,6 +223,7 @@ def _setting(run: Path, tokenizer: Tokenizer, source: str, split: str, prepared:
         trained = f" after epoch {best['epoch']}, {best['step']:,} steps of {plan.batch_size}, of {planned}"
     quantizer = experiment.quantizer
     size = f", K = {quantizer.codebook_size}" if quantizer.is_discrete else ""
+    size += f", {quantizer.number_of_layers} layers" if quantizer.has_layers else ""
     how = "likeliest codes" if quantizer.is_discrete else "the latent's mean"
     return (
         f"{quantizer.name}{size}, d = {quantizer.dim}, seed {experiment.seed}{trained}; "

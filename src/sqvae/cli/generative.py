@@ -15,6 +15,7 @@ from sqvae.cli.options import (
     Epochs,
     Images,
     Json,
+    Layers,
     Minutes,
     Nodes,
     OtherData,
@@ -319,6 +320,7 @@ def compress(
     no_names: Annotated[
         bool, typer.Option("--no-names", help="Leave out the names of the images, which are then numbered.")
     ] = False,
+    layers: Layers = None,
     batch: Batch = 64,
     strict: Strict = False,
     overwrite: Overwrite = False,
@@ -339,6 +341,7 @@ def compress(
             out,
             prior=prior,
             learned=not no_prior,
+            layers=layers,
             names=not no_names,
             batch=batch,
             strict=strict,
@@ -365,6 +368,7 @@ def decompress(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A file from `sqvae compress`.")],
     out: OutputFolder,
     prior: Prior = None,
+    layers: Layers = None,
     batch: Batch = 64,
     overwrite: Overwrite = False,
 ) -> None:
@@ -374,5 +378,7 @@ def decompress(
     from sqvae.inference import decompress as decompressed
 
     with console.progress_bar() as progress:
-        saved = decompressed(run, file, out, prior=prior, batch=batch, overwrite=overwrite, progress=progress)
+        saved = decompressed(
+            run, file, out, prior=prior, layers=layers, batch=batch, overwrite=overwrite, progress=progress
+        )
     show_saved(saved)

@@ -75,6 +75,16 @@ OtherData = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first file that can't be read.")]
 Batch = Annotated[int, typer.Option("--batch", metavar="N", min=1, help="The batch size.")]
 
+Layers = Annotated[
+    int | None,
+    typer.Option(
+        "--layers",
+        metavar="N",
+        min=1,
+        help="Only the first N layers of codes, for a model with layers. Default: all of them.",
+    ),
+]
+
 # Training
 
 Settings = Annotated[

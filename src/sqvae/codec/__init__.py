@@ -3,6 +3,7 @@
 from sqvae.codec.compressed import CompressedFile, CompressedSize, CompressedWriter
 from sqvae.codec.expectations import Adaptive, AdaptiveCost, Expectation, Histogram, Learned
 from sqvae.codec.formats import SAFETENSORS, UNCHECKED, check_ending, written_as
+from sqvae.codec.layers import AdaptiveLayers
 from sqvae.codec.tokens import CONVERSIONS, CodeFile, Coder, CodeWriter, NameTaker, decode_file, encode_to_file
 from sqvae.codec.units import (
     UNIT_CONVERSIONS,
@@ -23,6 +24,7 @@ __all__ = [
     "UNIT_CONVERSIONS",
     "Adaptive",
     "AdaptiveCost",
+    "AdaptiveLayers",
     "CodeFile",
     "CodeFileError",
     "CodeWriter",

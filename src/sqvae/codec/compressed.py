@@ -8,7 +8,7 @@ Memory holds the images of one frame, a few hundred, on both sides.
 
 import hashlib
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -21,6 +21,7 @@ from sqvae.codec import frames
 from sqvae.codec.expectations import Adaptive, Expectation, Histogram, Learned
 from sqvae.codec.frames import Body, Frame, Header
 from sqvae.codec.frequencies import Integers
+from sqvae.codec.layers import AdaptiveLayers
 from sqvae.codec.range_coding import RangeSource, range_encode
 from sqvae.codec.writing import CodeFileError, DamageError, StreamedFile
 from sqvae.distributions.checks import check_size
@@ -178,7 +179,12 @@ class CompressedFile:
 
     @classmethod
     def open(
-        cls, path: str | Path, expectation: Expectation, *, fingerprint: str, shape: tuple[int, int] | None = None
+        cls,
+        path: str | Path,
+        expectation: Expectation,
+        *,
+        fingerprint: str,
+        shapes: Collection[tuple[int, int]] = (),
     ) -> "CompressedFile":
         """Verify the whole file, without decoding it.
 
@@ -186,7 +192,7 @@ class CompressedFile:
             path: the file.
             expectation: the same as for compression.
             fingerprint: the fingerprint of the model that decodes the codes.
-            shape: (h, w) that all images must have; any by default.
+            shapes: (h, w) that images may have; any by default.
         """
         path = Path(path)
         with _opened(path) as file:
@@ -194,7 +200,7 @@ class CompressedFile:
             _check_belongs(path, header, expectation, fingerprint)
             try:
                 read = frames.read_frames(file, _size(file), header)
-                pictures = sum(_pictures(path, frame, header, shape) for frame in read)
+                pictures = sum(_pictures(path, frame, header, shapes) for frame in read)
             except DamageError as damage:
                 raise CodeFileError(f"{path} is damaged: {damage}. {_AGAIN}") from damage
         return cls(path, expectation, header, pictures)
@@ -255,7 +261,7 @@ def _header(path: Path, data: bytes) -> Header:
 
 
 def _check_belongs(path: Path, header: Header, expectation: Expectation, fingerprint: str) -> None:
-    kinds = {kind.kind: kind.description for kind in (Adaptive, Histogram, Learned)}
+    kinds = {kind.kind: kind.description for kind in (Adaptive, Histogram, Learned, AdaptiveLayers)}
     if header.kind != expectation.kind:
         raise CodeFileError(
             f"{path} was compressed with {kinds.get(header.kind, 'something unknown')}, and can't be read with "
@@ -268,15 +274,16 @@ def _check_belongs(path: Path, header: Header, expectation: Expectation, fingerp
         )
 
 
-def _pictures(path: Path, frame: Frame, header: Header, shape: tuple[int, int] | None) -> int:
+def _pictures(path: Path, frame: Frame, header: Header, shapes: Collection[tuple[int, int]]) -> int:
     """The number of images of a frame. A file without images has one frame without a body."""
     if header.alone and not frame.body and frame.holds(b""):
         return 0
     body = Body.from_bytes(frame.body, named=header.named)
-    if shape not in (None, body.shape):
+    if shapes and body.shape not in shapes:
+        expected = " or ".join(f"{height} x {width}" for height, width in shapes)
         raise CodeFileError(
-            f"{path} contains images of {body.shape[0]} x {body.shape[1]} codes, but this model's have "
-            f"{shape[0]} x {shape[1]}: decode it with the run that compressed it"
+            f"{path} contains images of {body.shape[0]} x {body.shape[1]} codes, but this model's have {expected}: "
+            f"decode it with the run that compressed it"
         )
     return body.pictures
 

@@ -7,6 +7,9 @@ from typing import Any
 LARGEST = 2**31
 """The largest number in a file of codes: the largest integer type of codes can represent this many."""
 
+LAYERS = "layers"
+"""The entry with the number of layers."""
+
 
 def text_of(metadata: Mapping[str, str], name: str) -> str:
     """An entry of the metadata; raises ValueError if it is missing."""
@@ -29,6 +32,11 @@ def whole_number_of(metadata: Mapping[str, str], name: str) -> int:
     if not isinstance(value, int):
         raise ValueError(f"its {name} must be an integer, got {value}")
     return value
+
+
+def layers_of(metadata: Mapping[str, str]) -> int | None:
+    """The number of layers; None if codes have no axis of them."""
+    return whole_number_of(metadata, LAYERS) if LAYERS in metadata else None
 
 
 def whole_numbers_of(metadata: Mapping[str, str], name: str, *counts: int) -> tuple[int, ...]:

@@ -3,9 +3,10 @@
 The file has the safetensors format, so that any language with a reader for it can use the codes; or NumPy's .npz, if
 its name ends in .npz (see `formats`):
 
-- ``codes``: (N, h, w), in the smallest integer type for the codebook;
+- ``codes``: (N, h, w), in the smallest integer type for the codebook; with layers (N, h, w, layers);
 - ``names``: UTF-8 bytes, the names of the N sources, each terminated by a zero byte;
-- metadata: the format, the model's fingerprint, the codebook size, and the shape of the images.
+- metadata: the format, the model's fingerprint, the codebook size, the shape of the images, and the number of layers
+  if there are any.
 
 Codes are written directly to the disk, and memory holds only the names of images.
 """
@@ -32,7 +33,7 @@ from sqvae.codec.formats import (
     versions_of,
     written_as,
 )
-from sqvae.codec.metadata import LARGEST, text_of, whole_number_of, whole_numbers_of
+from sqvae.codec.metadata import LARGEST, LAYERS, layers_of, text_of, whole_number_of, whole_numbers_of
 from sqvae.codec.writing import CodeFileError, SafetensorsWriter
 from sqvae.data import Preprocessing, Progress, Skipped, count, stream
 
@@ -73,8 +74,12 @@ class Decoder(Protocol):
         """(C, H, W) of an image, or (values,) of a vector."""
 
     @property
-    def map_shape(self) -> tuple[int, ...]:
-        """(h, w) of the codes of an image, or (n,) of those of a vector."""
+    def code_shape(self) -> tuple[int, ...]:
+        """(h, w) of the codes of an image, or (n,) of those of a vector; with layers one axis more."""
+
+    @property
+    def layers(self) -> int | None:
+        """The number of layers; None if codes have no axis of them."""
 
     def decode(self, codes: Tensor) -> Tensor:
         """(batch, h, w) -> (batch, C, H, W), in [0, 1]; or (batch, n) -> (batch, values)."""
@@ -96,11 +101,15 @@ class Coder(Protocol):
         """How images are converted to the model's input."""
 
     @property
-    def map_shape(self) -> tuple[int, int]:
-        """(h, w) of the codes of an image."""
+    def code_shape(self) -> tuple[int, ...]:
+        """(h, w) of the codes of an image, or (h, w, layers)."""
 
-    def encode(self, pictures: Tensor) -> Tensor:
-        """uint8 (batch, C, H, W) -> (batch, h, w)."""
+    @property
+    def layers(self) -> int | None:
+        """The number of layers; None if codes have no axis of them."""
+
+    def encode(self, pictures: Tensor, *, layers: int | None = None) -> Tensor:
+        """uint8 (batch, C, H, W) -> (batch, h, w), or (batch, h, w, layers)."""
 
     def decode(self, codes: Tensor) -> Tensor:
         """(batch, h, w) -> (batch, C, H, W), in [0, 1]."""
@@ -114,10 +123,14 @@ class CodeWriter(SafetensorsWriter):
         codebook_size: K.
         fingerprint: the model's fingerprint.
         shape: (C, H, W) of the images.
+        layers: the number of layers; None if codes have no axis of them.
     """
 
-    def __init__(self, path: Path, *, codebook_size: int, fingerprint: str, shape: tuple[int, ...]) -> None:
+    def __init__(
+        self, path: Path, *, codebook_size: int, fingerprint: str, shape: tuple[int, ...], layers: int | None = None
+    ) -> None:
         super().__init__(path)
+        self.layers = layers
         self.fingerprint = fingerprint
         self.codebook_size = codebook_size
         self.shape = shape
@@ -146,6 +159,8 @@ class CodeWriter(SafetensorsWriter):
             "codebook_size": str(self.codebook_size),
             SHAPE: json.dumps(list(self.shape)),
         }
+        if self.layers is not None:
+            metadata[LAYERS] = str(self.layers)
         shape = [self.written, *(self._code_shape or (0, 0))]
         return metadata, {"codes": (self._type_name, shape), "names": ("U8", [len(names)])}
 
@@ -159,10 +174,12 @@ class CodeFile:
     codebook_size: int
     picture_shape: tuple[int, ...]
     shape: tuple[int, ...]
-    """(N, h, w)."""
+    """(N, h, w), or (N, h, w, layers)."""
     names: list[str] = field(repr=False)
     checked: bool = True
     """Whether it was verified by its checksum; files of earlier versions have none."""
+    layers: int | None = None
+    """The number of layers; None if codes have no axis of them."""
 
     @classmethod
     def open(cls, path: str | Path) -> "CodeFile":
@@ -181,16 +198,19 @@ class CodeFile:
                     whole_numbers_of(metadata, SHAPE, *CODE_AXES),
                 )
                 fingerprint = text_of(metadata, "fingerprint")
+                layers = layers_of(metadata)
         except FileNotFoundError:
             raise CodeFileError(f"there is no file {path}") from None
         except FAILURES as failure:
             raise unreadable(path, "codes", failure) from failure
-        if len(shape) != CODE_AXES[len(pictures)] or len(names) != shape[0]:
+        axes = CODE_AXES[len(pictures)] + (layers is not None)
+        if len(shape) != axes or len(names) != shape[0] or layers not in (None, shape[-1]):
+            also = "" if layers is None else f", with an axis of {layers:,} layers"
             raise CodeFileError(
                 f"{path} is damaged: there are {len(names):,} names and codes of the shape {shape}, but "
-                f"expected (images, height, width), or (vectors, codes). Encode them again"
+                f"expected (images, height, width), or (vectors, codes){also}. Encode them again"
             )
-        return cls(path, fingerprint, size, pictures, shape, names, checked)
+        return cls(path, fingerprint, size, pictures, shape, names, checked, layers)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -217,8 +237,11 @@ class CodeFile:
                 f"is {coder.fingerprint}. Decode with the run that encoded them, unless it was trained further "
                 f"since; or encode the images again"
             )
+        shape = tuple(coder.code_shape)
+        if self.layers is not None and coder.layers is not None and self.layers <= coder.layers:
+            shape = (*shape[:-1], self.layers)  # the first layers decode by themselves
         said = (self.shape[1:], self.codebook_size, self.picture_shape)
-        expected = (tuple(coder.map_shape), coder.codebook_size, tuple(coder.shape))
+        expected = (shape, coder.codebook_size, tuple(coder.shape))
         if said != expected:
             there, wanted = (
                 f"{_times(codes)} codes out of {size:,} for {_times(of)}" for codes, size, of in (said, expected)
@@ -235,6 +258,7 @@ def encode_to_file(
     path: str | Path,
     *,
     batch_size: int = 64,
+    layers: int | None = None,
     strict: bool = False,
     on_skip: Callable[[Skipped], None] = lambda skipped: None,
     on_note: Callable[[str], None] = lambda note: None,
@@ -250,6 +274,7 @@ def encode_to_file(
         inputs: anything that `sqvae.data.stream` takes, or a single input.
         path: the file to write, which is replaced if it exists. It ends in .safetensors, or in .npz for NumPy.
         batch_size: the number of images to encode at once.
+        layers: of a model with layers, only the first of them; None: all.
         strict: raise an error for the first image that can't be read, instead of skipping it.
         on_skip: called with each image that is skipped.
         on_note: called with a sentence about files that are ignored.
@@ -274,13 +299,17 @@ def encode_to_file(
     with (
         written_as(path, CONVERSIONS) as target,
         CodeWriter(
-            target, codebook_size=coder.codebook_size, fingerprint=coder.fingerprint, shape=preprocessing.shape
+            target,
+            codebook_size=coder.codebook_size,
+            fingerprint=coder.fingerprint,
+            shape=preprocessing.shape,
+            layers=coder.layers if layers is None else layers,
         ) as writer,
     ):
         for names, pictures in stream(
             inputs, preprocessing, batch=batch_size, strict=strict, on_skip=skip, on_note=on_note
         ):
-            writer.write(names, coder.encode(pictures))
+            writer.write(names, coder.encode(pictures, layers=layers))
             seen += len(names)
             if progress is not None:
                 progress("encoding", seen, total)

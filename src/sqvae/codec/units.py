@@ -2,17 +2,18 @@
 
 The file has the safetensors format, or NumPy's .npz (see `formats`):
 
-- ``codes``: (total,), int32, of all recordings one after the other;
+- ``codes``: (total,), int32, of all recordings one after the other; with layers (total, layers);
 - ``lengths``: (N,), int32, the number of codes of each recording;
 - ``frames`` and ``samples``: (N,), int32, the length of each recording, so that decoding gives its exact duration;
 - ``names`` and ``speakers``: UTF-8 bytes, each terminated by a zero byte; an unknown speaker has an empty name;
-- metadata: the format, the model's fingerprint, the codebook size, codes per second, and samples per second.
+- metadata: the format, the model's fingerprint, the codebook size, codes per second, samples per second, and the number
+  of layers if there are any.
 
-As text, a recording is a line: its name, a tab, and its codes separated by blanks.
+As text, a recording is a line: its name, a tab, and its codes separated by blanks; with layers those of a place are
+separated by commas.
 """
 
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +36,7 @@ from sqvae.codec.formats import (
     versions_of,
     written_as,
 )
-from sqvae.codec.metadata import number_of, text_of, whole_number_of
+from sqvae.codec.metadata import LAYERS, layers_of, number_of, text_of, whole_number_of
 from sqvae.codec.writing import CodeFileError, PlainFile, SafetensorsWriter
 from sqvae.data import Progress, Skipped
 from sqvae.data.speech import LogMel, count_speech, stream_speech
@@ -54,7 +55,7 @@ class Unit:
     speaker: str
     """The speaker; empty if unknown."""
     codes: Tensor = field(repr=False)
-    """(n,)"""
+    """(n,), or (n, layers)"""
     frames: int
     samples: int
 
@@ -70,10 +71,21 @@ class UnitWriter(SafetensorsWriter):
         fingerprint: the model's fingerprint.
         codes_per_second: the number of codes per second.
         rate: the sample rate of the recordings, in which `samples` is counted.
+        layers: the number of layers; None if codes have no axis of them.
     """
 
-    def __init__(self, path: Path, *, codebook_size: int, fingerprint: str, codes_per_second: float, rate: int) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        codebook_size: int,
+        fingerprint: str,
+        codes_per_second: float,
+        rate: int,
+        layers: int | None = None,
+    ) -> None:
         super().__init__(path)
+        self._layers = () if layers is None else (layers,)
         self._metadata = {
             "format": versions_of(KIND)[0],
             "fingerprint": fingerprint,
@@ -81,6 +93,8 @@ class UnitWriter(SafetensorsWriter):
             "codes_per_second": json.dumps(codes_per_second),
             "rate": str(rate),
         }
+        if layers is not None:
+            self._metadata[LAYERS] = str(layers)
         self._names: list[bytes] = []
         self._speakers: list[bytes] = []
         self._lengths: list[int] = []
@@ -93,7 +107,7 @@ class UnitWriter(SafetensorsWriter):
         """The number of recordings written."""
         return len(self._names)
 
-    def add(self, codes: Tensor) -> None:  # (n,)
+    def add(self, codes: Tensor) -> None:  # (n,), or (n, layers)
         """Add some codes of the current recording."""
         self.put(codes.cpu().to(torch.int32).contiguous().numpy().tobytes())
         self._pending += len(codes)
@@ -110,7 +124,7 @@ class UnitWriter(SafetensorsWriter):
         self._pending = 0
 
     def finish(self) -> tuple[Mapping[str, str], Mapping[str, tuple[str, list[int]]]]:
-        tensors: dict[str, tuple[str, list[int]]] = {"codes": ("I32", [sum(self._lengths)])}
+        tensors: dict[str, tuple[str, list[int]]] = {"codes": ("I32", [sum(self._lengths), *self._layers])}
         for name, values in (("lengths", self._lengths), ("frames", self._frames), ("samples", self._samples)):
             self.put(torch.tensor(values, dtype=torch.int32).numpy().tobytes())
             tensors[name] = ("I32", [len(values)])
@@ -137,6 +151,8 @@ class UnitFile:
     samples: list[int] = field(repr=False)
     checked: bool = True
     """Whether it was verified by its checksum; files of earlier versions have none."""
+    layers: int | None = None
+    """The number of layers; None if codes have no axis of them."""
 
     @classmethod
     def open(cls, path: str | Path) -> "UnitFile":
@@ -151,7 +167,7 @@ class UnitFile:
                 check_whole_numbers(file, "codes")
                 numbers = [_column(file, name) for name in ("lengths", "frames", "samples")]
                 names, speakers = (file.words(name) for name in ("names", "speakers"))
-                total = math.prod(file.shape("codes"))
+                shape, layers = file.shape("codes"), layers_of(metadata)
                 said = (
                     text_of(metadata, "fingerprint"),
                     whole_number_of(metadata, "codebook_size"),
@@ -170,9 +186,10 @@ class UnitFile:
         sizes = {len(names), len(speakers), *map(len, numbers)}
         halves = all(0 <= 2 * length - own < 2 for length, own in zip(lengths, frames, strict=False))
         counts = all(number >= 0 for number in (*lengths, *samples))
-        if len(sizes) > 1 or sum(lengths) != total or not halves or not counts:
+        fits = shape == (sum(lengths), *(() if layers is None else (layers,)))
+        if len(sizes) > 1 or not fits or not halves or not counts:
             raise CodeFileError(f"{path} is damaged: its parts are inconsistent. Encode the recordings again")
-        return cls(path, *said, names, speakers, lengths, frames, samples, checked)
+        return cls(path, *said, names, speakers, lengths, frames, samples, checked, layers)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -206,10 +223,12 @@ _ESCAPED = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 def units_as_text(units: Sequence[Unit] | Iterator[Unit]) -> Iterator[str]:
-    """Yield a line for each recording: its name, a tab, and its codes separated by blanks."""
+    """Yield a line for each recording: its name, a tab, and its codes separated by blanks, with commas between the
+    layers of a place."""
     for unit in units:
         name = unit.name.translate(_ESCAPED)
-        yield f"{name}\t{' '.join(map(str, unit.codes.tolist()))}\n"
+        places = unit.codes.view(len(unit.codes), -1).tolist()
+        yield f"{name}\t{' '.join(','.join(map(str, place)) for place in places)}\n"
 
 
 def to_text(source: Path, path: Path) -> None:
@@ -242,7 +261,11 @@ class SpeechCoder(Protocol):
     def features(self) -> LogMel:
         """How recordings become frames."""
 
-    def encode_pieces(self, pieces: Iterable[Tensor]) -> Iterator[Tensor]:
+    @property
+    def layers(self) -> int | None:
+        """The number of layers; None if codes have no axis of them."""
+
+    def encode_pieces(self, pieces: Iterable[Tensor], *, layers: int | None = None) -> Iterator[Tensor]:
         """(T, mels), ... -> (n,), ...: encodes one recording in pieces."""
 
 
@@ -258,6 +281,7 @@ def encode_speech_to_file(
     inputs: str | Path | Sequence[str | Path],
     path: str | Path,
     *,
+    layers: int | None = None,
     strict: bool = False,
     on_skip: Callable[[Skipped], None] = lambda skipped: None,
     on_note: Callable[[str], None] = lambda note: None,
@@ -272,6 +296,7 @@ def encode_speech_to_file(
         inputs: anything that `sqvae.data.speech.stream_speech` takes, or a single input.
         path: the file to write, which is replaced if it exists. It ends in .safetensors, in .npz for NumPy, or in .txt
             for one line per recording. `sqvae.UnitFile` reads the first two.
+        layers: of a model with layers, only the first of them; None: all.
         strict: raise an error for the first recording that can't be read, instead of skipping it.
         on_skip: called with each recording that is skipped.
         on_note: called with a sentence about files that are ignored.
@@ -299,10 +324,11 @@ def encode_speech_to_file(
             fingerprint=coder.fingerprint,
             codes_per_second=coder.codes_per_second,
             rate=coder.features.rate,
+            layers=coder.layers if layers is None else layers,
         ) as writer,
     ):
         for heard in stream_speech(inputs, coder.features, strict=strict, on_skip=skip, on_note=on_note):
-            for codes in coder.encode_pieces(heard.pieces()):
+            for codes in coder.encode_pieces(heard.pieces(), layers=layers):
                 writer.add(codes)
             writer.end(heard.name, heard.speaker or "", frames=len(heard), samples=heard.samples)
             samples += heard.samples

@@ -15,7 +15,7 @@ from sqvae.likelihoods.categorical import DecoderConcentration
 from sqvae.likelihoods.gaussian import DecoderVariance
 from sqvae.modality import MODALITIES, modality_of
 from sqvae.models import LatentTerms
-from sqvae.quantizers import LATENTS, QUANTIZERS, class_of, has_codes
+from sqvae.quantizers import LATENTS, QUANTIZERS, class_of, has_codes, has_layers
 from sqvae.quantizers.gaussian import PER_INPUT, Heads
 from sqvae.training import SCHEDULES, Plan
 
@@ -176,17 +176,50 @@ class QuantizerSettings:
     heads: Heads | None = None
     """How the encoder's log-variance and the trained scalar are combined for gaussian-2 to gaussian-4: see
     `sqvae.quantizers.GaussianQuantizer`. None takes `product`."""
+    code_dim: int | None = None
+    """The number of components of a code of a Gaussian or residual quantizer, if it is less than `dim`: see
+    `sqvae.quantizers.GaussianQuantizer`. None takes `dim`."""
+    layers: int | None = None
+    """The number of codes at each position, for residual quantizers. None takes 4."""
+    layer_dropout: float | None = None
+    """The share of a training batch whose examples use a random number of layers, so that any number of them decodes
+    well: see `sqvae.quantizers.ResidualQuantizer`. None takes 0."""
+    shared_codebook: bool | None = None
+    """Whether all layers of residual-1 and residual-3 have the same codes. None takes false."""
 
     def __post_init__(self) -> None:
         check_name(self.name, LATENTS, "quantizer.name")
-        for name in ("codebook_size", "dim"):
-            if getattr(self, name) < 1:
-                raise ConfigurationError(f"quantizer.{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("codebook_size", "dim", "layers", "code_dim"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigurationError(f"quantizer.{name} must be at least 1, got {value}")
+        if self.code_dim is not None and self.code_dim > self.dim:
+            raise ConfigurationError(
+                f"quantizer.code_dim must be at most quantizer.dim, which is {self.dim}; got {self.code_dim}"
+            )
+        if self.layer_dropout is not None and not 0 <= self.layer_dropout <= 1:
+            raise ConfigurationError(f"quantizer.layer_dropout must be between 0 and 1, got {self.layer_dropout}")
 
     @property
     def is_discrete(self) -> bool:
         """Whether the quantizer has a codebook."""
         return has_codes(self.name)
+
+    @property
+    def number_of_layers(self) -> int:
+        """The number of codes at each position."""
+        default: int = inspect.signature(class_of(self.name)).parameters["layers"].default if self.has_layers else 1
+        return self.layers or default
+
+    @property
+    def number_of_codes(self) -> int:
+        """The number of codes of all layers together; 0 for a continuous latent."""
+        return self.codebook_size * self.number_of_layers if self.is_discrete else 0
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether codes have an axis of layers."""
+        return has_layers(self.name)
 
     @property
     def draws_codes(self) -> bool:

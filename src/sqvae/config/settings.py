@@ -88,6 +88,10 @@ def to_json(settings: Any) -> dict[str, Any]:
     return dataclasses.asdict(settings)
 
 
+FORMER = frozenset({"training.long_run"})
+"""Settings in files of earlier versions that have no effect on a trained model."""
+
+
 def from_json(kind: type[Settings], content: Mapping[str, Any], path: str = "") -> Settings:
     """Settings from a file's content. What it leaves out has its default; what is unknown is an error."""
     if not isinstance(content, Mapping):
@@ -96,6 +100,8 @@ def from_json(kind: type[Settings], content: Mapping[str, Any], path: str = "") 
     values: dict[str, Any] = {}
     for name, value in content.items():
         where = f"{path}{name}"
+        if where in FORMER:
+            continue
         if name not in hints:
             raise _unknown(where, name, hints)
         hint = hints[name]

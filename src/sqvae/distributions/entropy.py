@@ -1,5 +1,7 @@
 """Entropies and perplexities of categorical distributions, in nats."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -26,3 +28,13 @@ def perplexity(counts: Tensor) -> Tensor:  # (..., K) -> (...)
     """
     total = counts.sum(-1, keepdim=True)
     return entropy(counts / total.clamp_min(torch.finfo(torch.float32).tiny)).exp()
+
+
+def layer_perplexities(counts: Tensor, sizes: Sequence[int]) -> Tensor:  # (K,) -> (layers,)
+    """The perplexity of each layer of codes.
+
+    Arguments:
+        counts: how often each code was used, for one layer after the other.
+        sizes: the number of codes of each layer.
+    """
+    return torch.stack([perplexity(own) for own in counts.split(tuple(sizes))])

@@ -51,6 +51,7 @@ def encode(
     path: str | Path,
     *,
     batch: int = 64,
+    layers: int | None = None,
     strict: bool = False,
     overwrite: bool = False,
     on_skip: Callable[[Skipped], None] = lambda skipped: None,
@@ -68,6 +69,7 @@ def encode(
         inputs: files, folders, archives, or names of data sets.
         path: of the file of codes; its ending is its format: .safetensors or .npz, and for speech also .txt.
         batch: pictures that are encoded at a time.
+        layers: of a model with layers, only the first of them; None: all.
         strict: whether the first input that can't be read is an error, rather than left out.
         overwrite: whether a file of that name may be replaced.
         on_skip: called with each input that is left out.
@@ -84,7 +86,15 @@ def encode(
             f"codes; to keep this one, copy {RunFolder(run).usable()}"
         )
     return modality.encode_files(
-        load(run), inputs, path, batch=batch, strict=strict, on_skip=on_skip, on_note=on_note, progress=progress
+        load(run),
+        inputs,
+        path,
+        batch=batch,
+        layers=layers,
+        strict=strict,
+        on_skip=on_skip,
+        on_note=on_note,
+        progress=progress,
     )
 
 
@@ -133,6 +143,7 @@ def reconstruct(
     path: str | Path,
     *,
     batch: int = 64,
+    layers: int | None = None,
     strict: bool = False,
     overwrite: bool = False,
     speaker: str | None = None,
@@ -148,6 +159,7 @@ def reconstruct(
         inputs: files, folders, archives, or names of data sets.
         path: of the folder; each example becomes NAME.png, or NAME.npy and NAME.wav.
         batch: pictures that are computed at a time.
+        layers: of a model with layers, only the first of them; None: all.
         strict: whether the first input that can't be read is an error, rather than left out.
         overwrite: whether files may be replaced, and the folder may lie among the originals.
         speaker: of speech: the voice to speak with; None: the recording's own.
@@ -165,6 +177,7 @@ def reconstruct(
         inputs,
         path,
         batch=batch,
+        layers=layers,
         strict=strict,
         overwrite=overwrite,
         speaker=speaker,

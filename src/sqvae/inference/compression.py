@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torch import Tensor
+
 from sqvae.codec import (
     Adaptive,
     AdaptiveCost,
+    AdaptiveLayers,
     CodeFileError,
     CompressedFile,
     CompressedWriter,
@@ -21,7 +24,7 @@ from sqvae.inference.folders import PictureFolder, Saved
 from sqvae.inference.images import load_image_model
 from sqvae.modality import modality_of
 from sqvae.runs import has_prior, load_generator
-from sqvae.tokenizers import kind_of
+from sqvae.tokenizers import codebook_sizes_of, kind_of
 
 if TYPE_CHECKING:
     from sqvae.modalities.images.tokenizer import ImageTokenizer
@@ -36,8 +39,16 @@ class Compressor:
 
     tokenizer: "ImageTokenizer"
     expectation: Expectation
-    shape: tuple[int, int] | None
-    """Of a picture's codes, (h, w), where the prior has seen no other."""
+    shapes: tuple[tuple[int, int], ...] = ()
+    """(h, w) that the maps of a file may have; any if there are none."""
+
+    def as_maps(self, codes: Tensor) -> Tensor:  # (batch, h, w), or (batch, h, w, n) -> (batch, rows, w)
+        """Codes as the maps that are coded: with layers the layers below each other."""
+        return self.expectation.as_maps(codes) if isinstance(self.expectation, AdaptiveLayers) else codes
+
+    def as_codes(self, maps: Tensor) -> Tensor:  # (batch, rows, w) -> (batch, h, w), or (batch, h, w, n)
+        """The codes of such maps."""
+        return self.expectation.as_codes(maps) if isinstance(self.expectation, AdaptiveLayers) else maps
 
 
 @dataclass(frozen=True)
@@ -80,8 +91,7 @@ def compressor_of(
     if not modality.is_image:
         raise ValueError(f"{run} is a model of {modality.plural}, and only images are compressed; see `sqvae encode`")
     if not learned:
-        tokenizer = load_image_model(run)
-        return Compressor(tokenizer, Adaptive(tokenizer.codebook_size), None)
+        return _adaptive(load_image_model(run))
     generator = load_generator(run, prior)
     if generator.experiment.above is not None or generator.class_names:
         raise ValueError(
@@ -90,7 +100,15 @@ def compressor_of(
             f"pass `learned=False`"
         )
     height, width = generator.shape
-    return Compressor(generator.tokenizer, Learned(generator.prior, batch_size=batch), (height, width))
+    return Compressor(generator.tokenizer, Learned(generator.prior, batch_size=batch), ((height, width),))
+
+
+def _adaptive(tokenizer: "ImageTokenizer") -> Compressor:
+    if tokenizer.layers is None:
+        return Compressor(tokenizer, Adaptive(tokenizer.codebook_size))
+    rows, columns = tokenizer.map_shape
+    shapes = tuple((number * rows, columns) for number in range(1, tokenizer.layers + 1))
+    return Compressor(tokenizer, AdaptiveLayers(codebook_sizes_of(tokenizer.model), rows), shapes)
 
 
 def compress(
@@ -100,6 +118,7 @@ def compress(
     *,
     prior: str | Path | None = None,
     learned: bool = True,
+    layers: int | None = None,
     names: bool = True,
     batch: int = 64,
     strict: bool = False,
@@ -116,6 +135,7 @@ def compress(
         path: of the file, which ends in .sqz.
         prior: the folder of the prior; None: the run's own.
         learned: whether codes are compressed by the prior, if there is one.
+        layers: of a model with layers, only the first of them; None: all.
         names: whether the file holds the names of the pictures; otherwise they are numbered.
         batch: pictures that are computed at a time.
         strict: whether the first picture that can't be read is an error, rather than left out.
@@ -129,15 +149,17 @@ def compress(
     check_free(path, overwrite)
     compressor = compressor_of(run, prior, batch=batch, learned=learned and has_prior(run, prior))
     tokenizer, expectation = compressor.tokenizer, compressor.expectation
-    pixels, seen, without = 0, 0, AdaptiveCost(expectation.codebook_size)
+    pixels, seen = 0, 0
+    without = AdaptiveCost(expectation.codebook_size) if isinstance(expectation, Learned) else None
     with CompressedWriter(path, expectation, fingerprint=tokenizer.fingerprint, names=names) as writer:
         total = count(inputs, labels=tokenizer.preprocessing.labels) if progress is not None else 0
         for some, pictures in stream(
             inputs, tokenizer.preprocessing, batch=batch, strict=strict, on_skip=on_skip, on_note=on_note
         ):
-            codes = tokenizer.encode(pictures)
-            writer.write(some, codes)
-            without.add(codes)
+            maps = compressor.as_maps(tokenizer.encode(pictures, layers=layers))
+            writer.write(some, maps)
+            if without is not None:
+                without.add(maps)
             pixels += len(some) * pictures.shape[-2] * pictures.shape[-1]
             seen += len(some)
             if progress is not None:
@@ -153,7 +175,7 @@ def compress(
         bits_per_pixel=8 * size.total / pixels,
         bits_per_code=8 * size.payload / size.codes,
         by=expectation.description,
-        bits_per_code_without_prior=without.bits / size.codes if isinstance(expectation, Learned) else None,
+        bits_per_code_without_prior=None if without is None else without.bits / size.codes,
     )
 
 
@@ -163,6 +185,7 @@ def decompress(
     path: str | Path,
     *,
     prior: str | Path | None = None,
+    layers: int | None = None,
     batch: int = 64,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -174,6 +197,7 @@ def decompress(
         file: what :func:`compress` has written.
         path: of the folder that pictures go to, as NAME.png.
         prior: the folder of the prior; None: the run's own.
+        layers: of a model with layers, decode only the first of those in the file; None: all of them.
         batch: pictures that are computed at a time.
         overwrite: whether files may be replaced.
         progress: called with what is being done, how many are done and how many there are.
@@ -189,10 +213,11 @@ def decompress(
     compressor = compressor_of(run, prior, batch=batch, learned=learned)
     tokenizer = compressor.tokenizer
     compressed = CompressedFile.open(
-        file, compressor.expectation, fingerprint=tokenizer.fingerprint, shape=compressor.shape
+        file, compressor.expectation, fingerprint=tokenizer.fingerprint, shapes=compressor.shapes
     )
     folder = PictureFolder(path, overwrite=overwrite)
-    for names, codes in compressed.batches():
+    for names, maps in compressed.batches():
+        codes = tokenizer.first_layers(compressor.as_codes(maps), layers)
         for first in range(0, len(names), batch):
             some = slice(first, first + batch)
             folder.save(names[some], tokenizer.medium.images(tokenizer.decode(codes[some])))

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqvae.metrics.measures import INSTEAD_OF_MSE, MEASURES, error_name
+from sqvae.metrics.reconstruction import layers_in
 
 CODES = MEASURES["perplexity"].meaning
 MEAN_PROBABILITIES = MEASURES["soft_perplexity"].meaning
@@ -38,7 +39,7 @@ def meanings(record: Mapping[str, Any], codebook_size: int) -> list[str]:
 
     Arguments:
         record: a record with "measures", and with "rates" if compressed files were measured.
-        codebook_size: the number of codes; 0 if there are none.
+        codebook_size: the number of codes, of all layers together; 0 if there are none.
     """
     measures, rates = record["measures"], record.get("rates")
     told = []
@@ -46,8 +47,9 @@ def meanings(record: Mapping[str, Any], codebook_size: int) -> list[str]:
         told.append(CODES)
         told += [MEAN_PROBABILITIES] if "soft_perplexity" in measures else []
         told += [BATCHES] if "batch_perplexity" in measures else []
-    if rates and codebook_size > 1:
-        told.append(bits_apart(codebook_size, rates["by"]))
+    size = codebook_size // max(1, len(layers_in(measures)))
+    if rates and size > 1:
+        told.append(bits_apart(size, rates["by"]))
     if measures.get("bits_per_dimension", 0) < 0 and record.get("likelihood") in (None, "gaussian"):
         told.append(NEGATIVE_BITS_OF_DENSITIES if error_name(measures) in INSTEAD_OF_MSE else NEGATIVE_BITS)
     return told

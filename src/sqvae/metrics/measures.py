@@ -109,7 +109,8 @@ MEASURES: Mapping[str, Measure] = {
             "codes",
             "{:.1f}",
             "Perplexity of the codes: the effective number of codes in use. It counts the likeliest code at each "
-            "position over the whole set, and equals the number of codes if all are used equally often.",
+            "position over the whole set, and equals the number of codes if all are used equally often. With layers it "
+            "is the geometric mean over them.",
             "higher",
         ),
         Measure("codes_used", "codes used", "codes", "{:,.0f}", "The number of codes that occur at all.", "higher"),

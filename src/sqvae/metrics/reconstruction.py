@@ -1,12 +1,21 @@
 """Metrics of reconstruction and codebook usage over a dataset."""
 
 import math
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from sqvae.distributions import perplexity
+from sqvae.distributions import layer_perplexities
 from sqvae.metrics.comparison import Comparison
+
+OF_LAYER = "perplexity of layer "
+"""How the names of the perplexities of single layers begin."""
+
+
+def layers_in(measures: Mapping[str, float]) -> list[float]:
+    """The perplexity of each layer, by what was measured; none for a quantizer without layers."""
+    return [value for name, value in measures.items() if name.startswith(OF_LAYER)]
 
 
 class ReconstructionTotals:
@@ -16,14 +25,16 @@ class ReconstructionTotals:
     the mean of the perplexities of single batches, as it is often reported, and is smaller for smaller batches.
 
     Arguments:
-        codebook_size: the number of codes, 0 if there are none.
+        codebook_sizes: the number of codes of each layer: a single number for most quantizers, none if there are no
+            codes. A perplexity is then the geometric mean over the layers.
         comparison: the comparison of data with reconstructions.
     """
 
-    def __init__(self, codebook_size: int, comparison: Comparison) -> None:
+    def __init__(self, codebook_sizes: Sequence[int], comparison: Comparison) -> None:
         self.comparison = comparison
-        self.counts = torch.zeros(codebook_size, dtype=torch.float64)
-        self.probabilities = torch.zeros(codebook_size, dtype=torch.float64)
+        self.codebook_sizes = tuple(codebook_sizes)
+        self.counts = torch.zeros(sum(codebook_sizes), dtype=torch.float64)
+        self.probabilities = torch.zeros(sum(codebook_sizes), dtype=torch.float64)
         self.sums = torch.zeros(5, dtype=torch.float64)  # values, examples; losses, bound
         self.batches = torch.zeros(2, dtype=torch.float64)  # perplexities, their number
 
@@ -48,7 +59,7 @@ class ReconstructionTotals:
             counts = counts.cpu().double()
             self.counts += counts
             self.probabilities += counts.sum() * mean_probabilities.detach().cpu().double()
-            self.batches += torch.tensor([float(perplexity(counts)), 1.0], dtype=torch.float64)
+            self.batches += torch.tensor([self._perplexity(counts), 1.0], dtype=torch.float64)
 
     def tensors(self) -> list[Tensor]:
         """All sums, to be added up over processes in place."""
@@ -67,9 +78,16 @@ class ReconstructionTotals:
         if len(self.counts):
             perplexities, batches = self.batches.tolist()
             found |= {
-                "perplexity": float(perplexity(self.counts)),
-                "soft_perplexity": float(perplexity(self.probabilities)),
+                "perplexity": self._perplexity(self.counts),
+                "soft_perplexity": self._perplexity(self.probabilities),
                 "batch_perplexity": perplexities / batches,
                 "codes_used": float((self.counts > 0).sum()),
             }
+        if len(self.codebook_sizes) > 1:
+            each = layer_perplexities(self.counts, self.codebook_sizes)
+            found |= {f"{OF_LAYER}{number}": value for number, value in enumerate(each.tolist(), 1)}
         return found
+
+    def _perplexity(self, counts: Tensor) -> float:  # (K,)
+        """The perplexity, or the geometric mean of those of the layers."""
+        return float(layer_perplexities(counts, self.codebook_sizes).log().mean().exp())

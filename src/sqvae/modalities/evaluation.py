@@ -13,7 +13,7 @@ from sqvae.metrics import ReconstructionTotals
 from sqvae.modalities.medium import Medium
 from sqvae.models import Bound, LatentModel, Objective
 from sqvae.runs.observation import GAP_BATCHES, CodeWatch, Evaluation, annealing_of, mixture_gap
-from sqvae.tokenizers import codebook_size_of
+from sqvae.tokenizers import codebook_sizes_of
 from sqvae.training import Validation, stream_seed
 
 DRAWN_TOGETHER = 64
@@ -60,7 +60,7 @@ def evaluate(
     """
     model.eval()
     device = next(model.parameters()).device
-    totals = ReconstructionTotals(codebook_size_of(model), medium.comparison())
+    totals = ReconstructionTotals(codebook_sizes_of(model), medium.comparison())
     starts = range(0, len(examples), batch_size)
     if accelerator is not None:
         starts = starts[accelerator.process_index :: accelerator.num_processes]
@@ -159,8 +159,7 @@ class ExampleTask:
         validation: ExampleSet,
         batch_size: int,
         medium: Medium,
-        *,
-        quantizer: str = "",
+        quantizer: str,
     ) -> None:
         self.medium = medium
         self.model = model

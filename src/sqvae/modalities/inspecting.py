@@ -45,3 +45,8 @@ class Inspection:
     file."""
     atlas: str
     """The name of the file that :attr:`draw` writes."""
+
+
+def in_layers(layer_axis: tuple[int, ...]) -> str:
+    """The words about the number of layers that follow "codes of 64 dimensions"."""
+    return "".join(f" in each of {layers} layers" for layers in layer_axis)

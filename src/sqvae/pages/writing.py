@@ -148,7 +148,8 @@ def _facts(contents: RunContents, measured: Measured) -> Iterator[Fact]:
     if "perplexity" in measures:
         size = contents.experiment.quantizer.codebook_size
         yield Fact(f"{measures['perplexity']:.1f}", f"perplexity of {size:,} codes, {where}")
-        yield Fact(f"{int(measures['codes_used']):,}", f"codes used of {size:,}, {where}")
+        whole = contents.experiment.quantizer.number_of_codes
+        yield Fact(f"{int(measures['codes_used']):,}", f"codes used of {whole:,}, {where}")
     if best:
         yield Fact(f"{best[-1]['epoch']} of {contents.experiment.training.epochs}", "epochs, the best checkpoint")
 
@@ -288,7 +289,7 @@ def _measured(contents: RunContents) -> Measured:
     ):
         try:
             record = read_json(path)
-            rows = measured_rows(record, contents.experiment.quantizer.codebook_size)
+            rows = measured_rows(record, contents.experiment.quantizer.number_of_codes)
             records.append({**record, "rows": rows, "data": Path(record["data"]).name})
         except (CheckpointError, KeyError, TypeError, ValueError) as failure:
             problems.append(contents.absent(path.name, f"it can't be read: {failure}"))
@@ -312,7 +313,7 @@ def _measures(contents: RunContents, measured: Measured) -> Chapter:
         note = " ".join([*([note] if note else []), *(f"{contents.clean(one)}." for one in record.get("notes", []))])
         title = f"On the {record['split']} set of {record['data']}"
         tables.append(Table(title, ("what", "value"), list(record["rows"].items()), note))
-    size = contents.experiment.quantizer.codebook_size if contents.experiment.quantizer.is_discrete else 0
+    size = contents.experiment.quantizer.number_of_codes
     sentences = dict.fromkeys(sentence for record in measured.records for sentence in meanings(record, size))
     return measures_chapter(tables, measured.problems, list(sentences))
 

@@ -44,12 +44,15 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "without faster codes": ("training.codebook_rate=1",),
     "without falling temperature": ("training.temperature_end=1",),
     "without evenness": ("training.evenness=0",),
+    "without certain assignments": ("training.certain_from=1",),
+    "without price": ("training.price=0", "training.price_end=0"),
     "none of them": (
         "training.latent_weight_end=1",
         "training.straight_through_end=0",
         "training.codebook_rate=1",
         "training.temperature_end=1",
         "training.evenness=0",
+        "training.certain_from=1",
     ),
 }
 """What each part of the ablation changes in the schedule."""

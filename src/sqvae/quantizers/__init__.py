@@ -23,17 +23,13 @@ QUANTIZERS: Mapping[str, Callable[..., Quantizer]] = {
     "vq": VectorQuantizer,
     "vq-ema": EMAVectorQuantizer,
     "vq-ema-reset": partial(EMAVectorQuantizer, reset_every=20),
-}
-"""Every quantizer by name. All take ``codebook_size`` and ``dim``. What else is to be known of one is asked of its
-class: see :func:`class_of`."""
-
-LAYERED: Mapping[str, Callable[..., Quantizer]] = {
     "residual-1": partial(ResidualQuantizer, variance="shared"),
     "residual-3": partial(ResidualQuantizer, variance="per_position"),
     "residual-vq-ema": ResidualVectorQuantizer,
     "residual-vq-ema-reset": partial(ResidualVectorQuantizer, reset_every=20),
 }
-"""Every quantizer with several codes for each position, by name. They take ``layers`` besides."""
+"""Every quantizer by name. All take ``codebook_size`` and ``dim``, and those with several codes for each position
+``layers``. What else is to be known of one is asked of its class: see :func:`class_of`."""
 
 LATENTS: Mapping[str, Callable[..., Quantizer]] = {**QUANTIZERS, "gaussian-latent": GaussianLatent}
 """Everything that can stand between an encoder and a decoder: the quantizers, and the continuous latent of a VAE."""
@@ -41,13 +37,18 @@ LATENTS: Mapping[str, Callable[..., Quantizer]] = {**QUANTIZERS, "gaussian-laten
 
 def class_of(name: str) -> type[Quantizer]:
     """The class of a quantizer or continuous latent by name, which says what it takes and what it does."""
-    make = {**LATENTS, **LAYERED}[name]
+    make = LATENTS[name]
     return cast("type[Quantizer]", make.func if isinstance(make, partial) else make)
 
 
 def has_codes(name: str) -> bool:
     """Whether a latent by this name is discrete."""
     return name in QUANTIZERS
+
+
+def has_layers(name: str) -> bool:
+    """Whether a latent by this name has several codes for each position."""
+    return issubclass(class_of(name), LayeredQuantizer)
 
 
 def description_of(name: str) -> str:
@@ -57,7 +58,6 @@ def description_of(name: str) -> str:
 
 __all__ = [
     "LATENTS",
-    "LAYERED",
     "QUANTIZERS",
     "EMAVectorQuantizer",
     "GaussianLatent",
@@ -74,4 +74,5 @@ __all__ = [
     "description_of",
     "faults_of",
     "has_codes",
+    "has_layers",
 ]

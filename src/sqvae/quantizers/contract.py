@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from sqvae.distributions import perplexity
+from sqvae.distributions import layer_perplexities, perplexity
 from sqvae.distributions.checks import check_finite, check_indices, check_positive, check_size, check_tensor
 
 LEFT_OUT = -1
@@ -33,12 +33,16 @@ class Stage(NamedTuple):
     evenness: float | Tensor = 0.0
     """The weight, at least 0, of a term that makes codebook usage even. At 1, a code that is used e times as often
     as the average costs one nat more than a code of average use."""
-    certain: bool = False
-    """Whether assignments are certain from now on: each position takes its likeliest code, and codes and variance
-    follow the encodings as moving averages. What a stochastic quantizer then trains is a VQ."""
-    certain_layers: bool = False
-    """The same for quantizers with layers, which need it sooner. What one layer draws at random the next ones correct,
-    so that the error does not make it certain."""
+    price: float | Tensor | None = None
+    """None while codes are drawn. Otherwise assignments are certain: each position takes its likeliest code, and codes
+    and variance follow the encodings as moving averages. What a stochastic quantizer then trains is a VQ, whose codes
+    have a price so that none of them is lost: that of a code that is used e times as often as the average, relative to
+    the mean squared distance between encodings and their codes."""
+
+    @property
+    def certain(self) -> bool:
+        """Whether assignments are certain."""
+        return self.price is not None
 
 
 @dataclass(frozen=True)
@@ -74,14 +78,14 @@ class Quantized:
     layer_sizes: tuple[int, ...] | None = None
     """The number of codes of each layer; None if the quantizer has no layers."""
     layer_entropies: Tensor | None = None
-    """(layers,): the part of each layer in the entropy; None if the quantizer has no layers."""
+    """(L,): the part of each layer in the entropy; None if the quantizer has no layers."""
 
     def __iter__(self) -> Iterator[Tensor]:
         return iter((self.z_q, self.codes, self.loss))
 
     @property
     def perplexity(self) -> Tensor:
-        """(), or (layers,): the perplexity of the codes in this batch, between 1 and K.
+        """(), or (L,) with layers: the perplexity of the codes in this batch, between 1 and K.
 
         In training, codes are drawn at random, and a quantizer that draws them blindly uses them all. To see how many
         codes carry information, measure it in ``eval()`` over several batches, or look at the entropy.
@@ -90,13 +94,11 @@ class Quantized:
 
     @property
     def soft_perplexity(self) -> Tensor:
-        """(), or (layers,): the perplexity of the mean assignment probabilities in this batch, between 1 and K."""
+        """(), or (L,) with layers: the perplexity of the mean assignment probabilities in this batch."""
         return self._perplexity(self.mean_probabilities)
 
     def _perplexity(self, usage: Tensor) -> Tensor:  # (K,) -> () or (layers,)
-        if self.layer_sizes is None:
-            return perplexity(usage)
-        return torch.stack([perplexity(own) for own in usage.split(self.layer_sizes)])
+        return perplexity(usage) if self.layer_sizes is None else layer_perplexities(usage, self.layer_sizes)
 
 
 @dataclass(frozen=True)
@@ -230,6 +232,11 @@ class Quantizer(nn.Module, ABC):
     def decode(self, codes: Tensor, *, channel_first: bool | None = None) -> Tensor:  # (batch, ...) -> (batch, ..., d)
         """The code vectors of the codes."""
 
+    @property
+    def books(self) -> Sequence["CodebookQuantizer"]:
+        """The parts that have a codebook: one for each layer of codes, and none for a continuous latent."""
+        return ()
+
     def project(self, vectors: Tensor) -> Tensor:  # (..., d) -> (..., d)
         """Encodings in the form in which they are compared with codes. By default they are unchanged."""
         return vectors
@@ -358,6 +365,10 @@ class CodebookQuantizer(Quantizer, ABC):
         """(code_dim, d): the matrix that codes are multiplied by, if they have fewer components than their vectors."""
         if code_dim is not None:
             self.basis = nn.Parameter(torch.randn(code_dim, dim) / math.sqrt(code_dim))
+
+    @property
+    def books(self) -> Sequence["CodebookQuantizer"]:
+        return (self,)
 
     def vectors(self, dtype: torch.dtype | None = None) -> Tensor:  # -> (K, d)
         """The code vectors as the decoder sees them, computed in their own data type or in another one."""

@@ -17,10 +17,6 @@ from sqvae.quantizers.stochastic import COMMITMENT, Draw, passed_on
 from sqvae.quantizers.stochastic import Choice as Followed
 from sqvae.quantizers.vector import EMAVectorQuantizer, straight_through
 
-PRICE = 1 / 2
-"""The price of a code that is used e times as often as the average in its layer once assignments are certain, relative
-to the mean squared distance: higher than without layers, because the layers that follow correct what it costs."""
-
 
 class Chosen(Protocol):
     """What a layer chose for its positions."""
@@ -179,7 +175,6 @@ class LayeredQuantizer(Quantizer, ABC):
 
     @property
     def books(self) -> Sequence[CodebookQuantizer]:
-        """The layers, as what they are."""
         return cast("Sequence[CodebookQuantizer]", self.layers)
 
     @abstractmethod
@@ -419,9 +414,10 @@ class ResidualQuantizer(LayeredQuantizer):
         depth: int,
         numbers: Tensor | None,
     ) -> Quantized:
-        if (stage.certain or stage.certain_layers) and self.training:
+        layers = self.books[:depth]
+        if stage.certain and self.training and layers[0].settles:
             return self._quantize_for_certain(positions, scale, stage, depth, numbers)
-        layers, scales = self.books[:depth], scale.unbind(0)[:depth]
+        scales = scale.unbind(0)[:depth]
         joint = _of_sums(scales, numbers)
         z = layers[0].dequantized(positions.vectors, joint, sample)
 
@@ -454,7 +450,7 @@ class ResidualQuantizer(LayeredQuantizer):
         z, layers, scales = positions.vectors, self.books[:depth], scale.unbind(0)[:depth]
 
         def follow(index: int, here: Positions) -> Followed:
-            return layers[index].follow(here, scales[index], stage, price=PRICE)
+            return layers[index].follow(here, scales[index], stage)
 
         made = self._descend(positions, z, depth, numbers, follow)
         pull = layers[0]._regularizer(z, made.z_q, _of_sums(scales, numbers)).detach()
@@ -463,7 +459,7 @@ class ResidualQuantizer(LayeredQuantizer):
         return Quantized(
             z_q=positions.as_map(straight_through(made.z_q, z)),
             codes=made.codes,
-            loss=COMMITMENT * torch.stack(made.distances).sum() + sum(layer.idle() for layer in self.books),
+            loss=COMMITMENT * torch.stack(made.distances).sum() + sum(layer.idle(scale) for layer in self.books),
             divergence=regularizer - entropies.sum() + made.constant,
             regularizer=regularizer,
             entropy=entropies.sum(),

@@ -17,13 +17,12 @@ TINY = 1e-6
 """The lower limit of a code's usage, relative to the average, so that its logarithm is finite."""
 
 
-COMMITMENT = 0.25
-DECAY = 0.99
-"""The weight of the commitment loss and the decay of moving averages once assignments are certain, as in VQ."""
+COMMITMENT = 1.0
+"""The weight of the commitment loss once assignments are certain. VQ usually has a quarter of it, with which encodings
+are less near to their codes, and errors are larger in runs of a few thousand steps and more."""
 
-PRICE = 1 / 8
-"""The price of a code that is used e times as often as the average once assignments are certain, relative to the mean
-squared distance between encodings and their codes, for an evenness of 1."""
+DECAY = 0.99
+"""The decay of moving averages once assignments are certain, as in VQ."""
 
 RAREST = 1e-3
 """The relative usage below which the price of a code stays the same."""
@@ -88,9 +87,6 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
 
     usage: Tensor | None
     """(K,): the smoothed number of positions of a batch that take each code; None before assignments are certain."""
-
-    settles = True
-    """Whether a schedule can make assignments certain."""
 
     scale_sign = 1
     """1 if the scale is the logarithm of a variance, -1 if it is the logarithm of a concentration."""
@@ -202,7 +198,7 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         return Quantized(
             z_q=positions.as_map(choice.values + (z - z.detach())),
             codes=positions.as_indices(choice.codes),
-            loss=positions.per_sample(COMMITMENT * (z - choice.values).square().sum(-1)) + self.idle(),
+            loss=positions.per_sample(COMMITMENT * (z - choice.values).square().sum(-1)) + self.idle(scale),
             divergence=regularizer - entropy + positions.per_sample_count() * math.log(self.codebook_size),
             regularizer=regularizer,
             entropy=entropy,
@@ -212,7 +208,7 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         )
 
     @torch.no_grad()
-    def follow(self, positions: Positions, scale: Tensor, stage: Stage, *, price: float = PRICE) -> Choice:  # (N, d)
+    def follow(self, positions: Positions, scale: Tensor, stage: Stage) -> Choice:  # (N, d)
         r"""Take the likeliest codes at a price, and let codes and scale follow the encodings.
 
         Codes are moving averages of the encodings that took them, as in VQ, with :math:`n_k` the number of those:
@@ -228,12 +224,11 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
             positions: the encodings.
             scale: the logarithm of the variance or concentration.
             stage: the schedule's values.
-            price: that of a code that is used e times as often as the average, for an evenness of 1, relative to the
-                mean squared distance between encodings and their codes.
         """
         z, vectors, weights = self.project(positions.vectors), self.vectors(), positions.weights
         queries, keys = self._factors(z, vectors.to(z.dtype), scale)
-        paid = stage.evenness * price * self._dequantization_cost(scale).mean() * self._log_usage(weights)
+        price = 0.0 if stage.price is None else stage.price
+        paid = price * self._dequantization_cost(scale).mean() * self._log_usage(weights)
         assignment = assign(
             torch.cat((queries, queries.new_ones(len(queries), 1)), -1),
             torch.cat((keys, -paid.to(keys.dtype).unsqueeze(-1)), -1),
@@ -283,9 +278,15 @@ class StochasticQuantizer(CodebookQuantizer, ABC):
         ratio = (mean / expected).clamp(1 / MOST, MOST)
         own.add_(ratio.log().to(own.dtype), alpha=self.scale_sign * (1 - DECAY))
 
-    def idle(self) -> Tensor:  # -> ()
-        """0, with a gradient of 0 for every parameter, as distributed training demands of those that don't learn."""
-        return torch.stack([0 * parameter.sum() for parameter in self.parameters()]).sum()
+    @property
+    def settles(self) -> bool:
+        """Whether a schedule can make assignments certain. A fixed scale could not follow the encodings."""
+        return self._own_scale() is not None
+
+    def idle(self, scale: Tensor) -> Tensor:  # -> ()
+        """0, with a gradient of 0 for every parameter and for what the encoder says of the scale, as distributed
+        training demands of what doesn't learn."""
+        return torch.stack([0 * part.sum() for part in (scale, *self.parameters())]).sum()
 
     def _unevenness(self, usage: Tensor, drawn: Tensor, positions: Positions) -> Tensor:  # (K,), (K,) -> ()
         r"""0, with the gradient of the unevenness of codebook usage, summed over a sample's positions.

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from sqvae.metrics.measures import MEASURES, error_name, is_main
+from sqvae.metrics.reconstruction import layers_in
 
 MOST_CLASSES = 40
 """The largest number of classes for which a table has a row each."""
@@ -24,7 +25,7 @@ def rows_of(
 
     Arguments:
         measures: the stored values by name.
-        codebook_size: the number of codes.
+        codebook_size: the number of codes, of all layers together.
         batch_size: the number of examples in a batch.
         directions: whether classes are directions on a sphere. Their likelihood is a density there, which cannot be
             converted to bits for a class.
@@ -34,8 +35,11 @@ def rows_of(
         rows |= _rows(name, measures) if is_main(name, measures) else {}
     if "miou" in measures:
         rows |= _overlaps(measures)
-    for name in ("perplexity", "codes_used"):
-        rows |= {label: f"{text} of {codebook_size:,}" for label, text in _rows(name, measures).items()}
+    layers = layers_in(measures)
+    for name, of_how_many in (("perplexity", codebook_size // max(1, len(layers))), ("codes_used", codebook_size)):
+        rows |= {label: f"{text} of {of_how_many:,}" for label, text in _rows(name, measures).items()}
+    if layers:
+        rows["perplexity of each layer"] = ", ".join(map(MEASURES["perplexity"].text, layers))
     rows |= _rows("soft_perplexity", measures) | _rows("mixture_gap", measures)
     rows |= {f"{label} of {batch_size}": text for label, text in _rows("batch_perplexity", measures).items()}
     for name in ("codes_per_second", "bits_per_second", "utterances_left_out"):

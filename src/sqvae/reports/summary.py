@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqvae.metrics.measures import MEASURES
+from sqvae.metrics.reconstruction import layers_in
 from sqvae.quantizers import LATENTS, description_of, has_codes
 from sqvae.reports.results import error_of
 from sqvae.training import RunFolder, read_records
@@ -20,6 +21,10 @@ KINDS = {name: description_of(name) for name in LATENTS} | {
     "vq": "a plain VQ-VAE",
     "vq-ema": "a VQ-VAE whose codes are moving averages",
     "vq-ema-reset": "a VQ-VAE with moving averages and code reset",
+    "residual-1": "a residual SQ-VAE (I), with several codes at each position",
+    "residual-3": "a residual SQ-VAE (III), with several codes and a variance for each position",
+    "residual-vq-ema": "a residual VQ-VAE whose codes are moving averages",
+    "residual-vq-ema-reset": "a residual VQ-VAE with moving averages and code reset",
     "gaussian-latent": "a VAE, with a continuous latent",
 }
 
@@ -154,11 +159,18 @@ def _codes(records: Sequence[Mapping[str, Any]], size: int) -> tuple[str, ...]:
     # The counts of the best checkpoint, which commands and plots use.
     record = ([one for one in with_counts if one.get("best")] or with_counts)[-1]
     counts: list[int] = record["counts"]
+    which = "the best checkpoint" if record.get("best") else "the newest checkpoint"
+    if len(counts) > size:
+        used = sum(count > 0 for count in counts)
+        each = ", ".join(map(MEASURES["perplexity"].text, layers_in(record)))
+        return (
+            f"with {which}, after epoch {record['epoch']}: {used} of {len(counts)} are used on validation, {size} in "
+            f"each of {len(counts) // size} layers; perplexity of each layer: {each}",
+        )
     total = sum(counts)
     ranked = sorted(range(size), key=lambda code: -counts[code])
     unused = [code for code in range(size) if not counts[code]]
     most = ", ".join(f"{code} ({100 * counts[code] / total:.1f}%)" for code in ranked[:5])
-    which = "the best checkpoint" if record.get("best") else "the newest checkpoint"
     lines = [
         f"with {which}, after epoch {record['epoch']}: {size - len(unused)} of {size} are used on validation; "
         f"perplexity {record['perplexity']:.1f}, the effective number of codes in use",

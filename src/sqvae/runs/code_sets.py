@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -25,9 +25,11 @@ class CodeSet:
     """The codes of all examples of a set: maps of one shape, or sequences of any lengths one after the other."""
 
     codes: Tensor
-    """(N, h, w), or (total,)."""
+    """(N, h, w), or (total,); with layers they are the last axis."""
     lengths: Tensor | None = None
     """(N,) of sequences; None for maps."""
+    layered: bool = False
+    """Whether codes have an axis of layers."""
 
     def __len__(self) -> int:
         return len(self.codes if self.lengths is None else self.lengths)
@@ -40,6 +42,11 @@ class CodeSet:
     def counts(self, codebook_size: int) -> Tensor:  # -> (K,)
         """How often each code occurs."""
         return torch.bincount(self.codes.flatten().long(), minlength=codebook_size)
+
+    @property
+    def coarsest(self) -> "CodeSet":
+        """Those of the first layer, or all of them where there are no layers."""
+        return replace(self, codes=self.codes[..., 0], layered=False) if self.layered else self
 
 
 def codes_of_sets(

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from sqvae.config import Experiment
 from sqvae.modality import modality_of
+from sqvae.quantizers import class_of, has_layers
 from sqvae.quantizers.faults import BLIND, WIDE_GAP
 from sqvae.training import RunFolder, read_records
 
@@ -18,8 +19,8 @@ LONGER = "sqvae resume RUN --steps N"
 
 
 def diagnose(
-    measures: Mapping[str, float], counts: Sequence[int], *, what: str, quantizer: str
-) -> tuple[str, ...]:  # counts: (K,)
+    measures: Mapping[str, float], counts: Sequence[int], *, what: str, quantizer: str, layers: int = 1
+) -> tuple[str, ...]:  # counts: (K,), or (layers * K,)
     """Sentences about what is not as it should be; none where all is well.
 
     Arguments:
@@ -27,9 +28,15 @@ def diagnose(
         counts: how often each code was taken; nothing for a continuous latent.
         what: the data that they were measured on, such as "validation pictures".
         quantizer: its name: what to do depends on what it has.
+        layers: the number of codes of each position; each layer is looked at by itself.
     """
-    blind = _about_choice(measures, len(counts), what)
-    return (*blind, *_about_use(measures, counts, what, quantizer), *([] if blind else _about_mixtures(measures, what)))
+    size = len(counts) // layers
+    blind = _about_choice(measures, size, what)
+    usage = []
+    for layer in range(layers):
+        where = f"{what}, in layer {layer + 1}" if layers > 1 else what
+        usage += _about_use(counts[layer * size : (layer + 1) * size], where, quantizer)
+    return (*blind, *usage, *([] if blind else _about_mixtures(measures, what)))
 
 
 def findings_of(folder: RunFolder, experiment: Experiment) -> tuple[str, ...] | None:
@@ -39,7 +46,9 @@ def findings_of(folder: RunFolder, experiment: Experiment) -> tuple[str, ...] | 
         return None
     last = validations[-1]
     what = f"validation {modality_of(experiment.kind).noun}s"
-    return diagnose(last, last.get("counts", ()), what=what, quantizer=experiment.quantizer.name)
+    quantizer = experiment.quantizer
+    layers = quantizer.number_of_layers
+    return diagnose(last, last.get("counts", ()), what=what, quantizer=quantizer.name, layers=layers)
 
 
 def _about_choice(measures: Mapping[str, float], size: int, what: str) -> list[str]:
@@ -52,7 +61,7 @@ def _about_choice(measures: Mapping[str, float], size: int, what: str) -> list[s
     ]
 
 
-def _about_use(measures: Mapping[str, float], counts: Sequence[int], what: str, quantizer: str) -> list[str]:
+def _about_use(counts: Sequence[int], what: str, quantizer: str) -> list[str]:
     size, positions = len(counts), sum(counts)
     if size < 2 or not positions:
         return []
@@ -63,10 +72,11 @@ def _about_use(measures: Mapping[str, float], counts: Sequence[int], what: str, 
         return [f"the codebook has collapsed: {used} of {size} codes are used on the {what}. {remedy(quantizer)}"]
     if used < SPARSE * could:
         return [f"{size - used:,} of {size:,} codes are never used on the {what}. {remedy(quantizer)}"]
-    if measures.get("perplexity", size) < UNEVEN * used:
+    effective = math.exp(-sum(count / positions * math.log(count / positions) for count in counts if count))
+    if effective < UNEVEN * used:
         return [
             f"few codes do nearly all the work: {used} of {size} are used on the {what}, but as unevenly as if there "
-            f"were {measures['perplexity']:.1f}. {remedy(quantizer)}"
+            f"were {effective:.1f}. {remedy(quantizer)}"
         ]
     return []
 
@@ -85,8 +95,10 @@ def _about_mixtures(measures: Mapping[str, float], what: str) -> list[str]:
 def remedy(quantizer: str) -> str:
     """What helps where codes are not used."""
     longer = f"Train longer ({LONGER})"
-    if quantizer.startswith("vq"):
-        more = "take quantizer.name=vq-ema-reset, which revives codes, or gaussian-1, which does not lose them"
+    drawn = "residual-1" if has_layers(quantizer) else "gaussian-1"
+    if not class_of(quantizer).relaxes:
+        name = "residual-vq-ema-reset" if has_layers(quantizer) else "vq-ema-reset"
+        more = f"take quantizer.name={name}, which revives codes, or {drawn}, which does not lose them"
         return f"{longer}, {more}, or lower quantizer.codebook_size"
-    noise = "quantizer.initial_variance or " if quantizer.startswith("gaussian") else ""
+    noise = "quantizer.initial_variance or " if quantizer.startswith(("gaussian", "residual")) else ""
     return f"{longer}, raise training.learning_rate, or lower {noise}quantizer.codebook_size"

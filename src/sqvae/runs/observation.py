@@ -1,7 +1,7 @@
 """What is seen of a model while it trains and when it is judged, whatever its data."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,13 +58,13 @@ def annealing_of(quantizer: Quantizer, outcome: Objective) -> dict[str, float]:
         "bound": float(outcome.bound.nats),
     }
     if len(quantized.counts):
-        found["perplexity"] = float(quantized.perplexity)
+        found["perplexity"] = float(quantized.perplexity.log().mean().exp())
     if quantized.variance is not None:
         found["variance"] = float(quantized.variance.mean())
-        if len(quantized.counts) > 1:
+        if min(quantizer.codebook_sizes, default=1) > 1:
             # Over the mean squared distance between two codes: the scale that the variance is to be seen on.
-            codebook = quantizer.get_parameter("codebook").float()
-            found["relative_variance"] = found["variance"] / (2 * float(codebook.var(0).sum()))
+            distances = [2 * float(book.codebook.float().var(0).sum()) for book in quantizer.books]
+            found["relative_variance"] = found["variance"] * len(distances) / sum(distances)
     if quantized.concentration is not None:
         found["concentration"] = float(quantized.concentration)
     if fit.variance is not None:
@@ -99,7 +99,8 @@ def mixture_gap(
         add: adds a batch and what the model made of it to a comparison.
     """
     quantizer = model.get_submodule("quantizer")
-    if not getattr(quantizer, "relaxes", False):
+    assert isinstance(quantizer, Quantizer)
+    if not quantizer.relaxes:
         return {}
     single, mixed = comparison(), comparison()
     entropies = []
@@ -108,7 +109,7 @@ def mixture_gap(
         for x in batches:
             objective = model(x)
             add(single, x, objective)
-            entropies.append(_entropy_per_position(objective.quantized, len(objective.quantized.counts)))
+            entropies.append(_entropy_per_position(objective.quantized, quantizer.codebook_sizes))
             quantizer.train()
             try:
                 add(mixed, x, model(x, temperature))
@@ -119,11 +120,12 @@ def mixture_gap(
     return {**found, "entropy_per_position": sum(entropies) / len(entropies)} if entropies else found
 
 
-def _entropy_per_position(quantized: Quantized, codebook_size: int) -> float:
-    """In nats, over the positions that count: for each of them the bound pays log K."""
+def _entropy_per_position(quantized: Quantized, codebook_sizes: Sequence[int]) -> float:
+    """In nats, over the positions that count, and over layers: for each of them the bound pays log K."""
     constants = float(quantized.divergence - quantized.regularizer + quantized.entropy)
-    positions = constants / math.log(codebook_size) if codebook_size > 1 else 1.0
-    return float(quantized.entropy) / max(positions, 1e-9)
+    paid = sum(map(math.log, codebook_sizes)) / len(codebook_sizes)
+    codes = constants / paid if paid else 1.0
+    return float(quantized.entropy) / max(codes, 1e-9)
 
 
 class CodeWatch:
@@ -134,7 +136,7 @@ class CodeWatch:
         quantizer: the name of the model's: what to do about it depends on what it has.
     """
 
-    def __init__(self, what: str, quantizer: str = "") -> None:
+    def __init__(self, what: str, quantizer: str) -> None:
         self.what = what
         self.quantizer = quantizer
         self._most_used = 0.0

@@ -16,6 +16,7 @@ from sqvae.config import Experiment, from_json, to_json
 from sqvae.data import TakenAs
 from sqvae.files import folder_within
 from sqvae.modality import modality_of
+from sqvae.quantizers import LayeredQuantizer, Quantizer
 from sqvae.tokenizers.card import model_card
 from sqvae.tokenizers.claims import built
 from sqvae.tokenizers.history import History, as_set, history_of, public_name
@@ -109,16 +110,16 @@ class Tokenizer(nn.Module, ABC):
         return self.encode(data)
 
     @abstractmethod
-    def encode(self, data: Any) -> Any:
-        """The likeliest codes of data."""
+    def encode(self, data: Any, *options: Any, **named: Any) -> Any:
+        """The likeliest codes of data; of a model with layers perhaps only those of the first."""
 
     @abstractmethod
     def decode(self, codes: Any, *options: Any) -> Any:
         """What codes stand for."""
 
     @abstractmethod
-    def reconstruct(self, data: Any, *options: Any) -> Any:
-        """Data after a round trip through its codes."""
+    def reconstruct(self, data: Any, *options: Any, **named: Any) -> Any:
+        """Data after a round trip through its codes, or those of its first layers."""
 
     @abstractmethod
     def encodings(self, data: Any) -> Any:
@@ -139,7 +140,7 @@ class Tokenizer(nn.Module, ABC):
 
     @property
     def codebook_size(self) -> int:
-        """The number of codes."""
+        """The number of codes, K; with layers the number of codes of each."""
         size = codebook_size_of(self.model)
         if not size:
             raise ValueError(
@@ -153,12 +154,55 @@ class Tokenizer(nn.Module, ABC):
         return codebook_size_of(self.model) > 0
 
     @property
+    def layers(self) -> int | None:
+        """The number of codes of each position; None for a model without layers, whose codes have no axis of them."""
+        quantizer = self.model.quantizer
+        return len(quantizer.codebook_sizes) if isinstance(quantizer, LayeredQuantizer) else None
+
+    @property
+    def layer_axis(self) -> tuple[int, ...]:
+        """(layers,), the last axis of codes; () for a model without layers."""
+        return () if self.layers is None else (self.layers,)
+
+    def coarsest(self, codes: Tensor) -> Tensor:  # (...), or (..., layers) -> (...)
+        """The codes themselves; with layers those of the first, as tools need them that look at codes one by one."""
+        return codes if self.layers is None else codes[..., 0]
+
+    def from_coarsest(self, codes: Tensor) -> Tensor:  # (...) -> (...), or (..., 1)
+        """What :meth:`coarsest` gave, as :meth:`decode` takes it."""
+        return codes if self.layers is None else codes.unsqueeze(-1)
+
+    def check_without_layers(self, what: str) -> None:
+        """Raise an error for models with layers, which a tool does not support.
+
+        Arguments:
+            what: a sentence's beginning, such as "a prior has".
+        """
+        if self.layers is not None:
+            raise ValueError(
+                f"{what} one code for each position, and this model has {self.layers} layers of them; it works with "
+                "models without layers, such as those with quantizer.name=gaussian-1"
+            )
+
+    def first_layers(self, codes: Tensor, layers: int | None) -> Tensor:  # (..., layers) -> (..., n)
+        """The codes of the first layers, which decode to a coarser version; None takes all of them."""
+        if layers is None:
+            return codes
+        if self.layers is None:
+            raise ValueError(
+                f"layers={layers}: the codes of a model with the quantizer {self.experiment.quantizer.name} have no "
+                "layers; residual quantizers have"
+            )
+        if not 1 <= layers <= codes.shape[-1]:
+            raise ValueError(f"layers must be between 1 and {codes.shape[-1]}, the number of layers; got {layers}")
+        return codes[..., :layers]
+
+    @property
     def code_vectors(self) -> Tensor:  # -> (K, dim)
-        """What the codes stand for, as the decoder sees them."""
+        """What the codes stand for, as the decoder sees them; with layers those of the first."""
         with torch.inference_mode():
-            codes = torch.arange(self.codebook_size, device=self.device)
-            vectors: Tensor = self.model.quantizer.decode(codes, channel_first=False)
-            return vectors
+            vectors: Tensor = self.model.quantizer.books[0].vectors()
+            return vectors.detach()
 
     @property
     def device(self) -> torch.device:
@@ -213,9 +257,16 @@ class Tokenizer(nn.Module, ABC):
             return str(hub.upload_folder(repo_id=repository, folder_path=Path(folder) / "model", **commit))
 
 
+def codebook_sizes_of(model: nn.Module) -> tuple[int, ...]:
+    """The number of codes of each layer; a single one without layers, and none for a continuous latent."""
+    quantizer = model.get_submodule("quantizer")
+    assert isinstance(quantizer, Quantizer)
+    return quantizer.codebook_sizes
+
+
 def codebook_size_of(model: nn.Module) -> int:
-    """The number of codes; 0 for a continuous latent."""
-    return int(getattr(model.get_submodule("quantizer"), "codebook_size", 0))
+    """The number of codes, or the largest of the layers; 0 for a continuous latent."""
+    return max(codebook_sizes_of(model), default=0)
 
 
 def describe(experiment: Described) -> dict[str, Any]:

@@ -23,6 +23,7 @@ ANY_BUDGET: Mapping[str, Any] = {
     "latent_weight_end": 0.1,
     "straight_through_end": 1.0,
     "evenness": 1.0,
+    "certain_from": 0.4,
 }
 """The plan for any number of steps, independent of the data: see :class:`Annealing`. The values were chosen on
 validation images of CIFAR10 and MNIST: docs/schedule.md lists all that was tried."""
@@ -62,11 +63,10 @@ class Annealing:
 
     The temperature is :math:`\tau_t = 0.3^{t/T}`, and the learning rates fall to 0 by a cosine.
 
-    In a run of more than :math:`T_0 = 5000` steps, assignments are certain from :math:`t = \max(T_0, 0.3\, T)` on: what
-    remains of the randomness would only be noise to encoder and decoder. Each position then takes its likeliest code,
-    codes follow the encodings as moving averages do in VQ, and their price keeps all of them in use. Those of a
-    quantizer with layers are certain from :math:`0.4\, T` on in any run: what one layer draws at random the next ones
-    correct, so that the error would not make it certain.
+    From :math:`t = 0.4\, T` on, assignments of Gaussian quantizers are certain: by then all codes have their places,
+    and what remains of the randomness would only be noise to encoder and decoder. Each position takes its likeliest
+    code, codes follow the encodings as moving averages do in VQ, and their price keeps all of them in use. The price
+    falls evenly to a quarter, so that in the end training chooses nearly the codes that evaluation chooses.
 
     The schedule depends on the step alone, so resuming a run needs only the number of the step.
 

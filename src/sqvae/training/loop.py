@@ -308,7 +308,7 @@ class Training:
         """Validate the model, update the best checkpoint, and save."""
         self.prepared.eval()
         tau = temperature(self.plan, self.position.step, self.position.steps)
-        weight = self.plan.compared_latent_weight(self.position.steps)
+        weight = self.plan.compared_latent_weight
         validation = self.task.validate(self.model, self.accelerator, tau, weight)
         self.schedule.validated(validation.loss)
         improved = validation.loss < self.best
@@ -412,8 +412,7 @@ def _as_tensors(told: Stage) -> Stage:
         latent_weight=torch.tensor(told.latent_weight),
         straight_through=torch.tensor(told.straight_through),
         evenness=torch.tensor(told.evenness),
-        certain=told.certain,
-        certain_layers=told.certain_layers,
+        price=None if told.price is None else torch.tensor(told.price),
     )
 
 

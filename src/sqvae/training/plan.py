@@ -7,13 +7,6 @@ from typing import Literal
 Precision = Literal["no", "bf16", "fp16"]
 
 
-CERTAIN_FROM = 0.3
-"""The share of a very long run after which assignments are certain."""
-
-CERTAIN_LAYERS_FROM = 0.4
-"""The share of any run after which those of a quantizer with layers are."""
-
-
 @dataclass(frozen=True)
 class Plan:
     """The settings of a training run: its length, learning rates, schedules and precision."""
@@ -56,9 +49,12 @@ class Plan:
     addition to the gradient of the relaxed sample; it is 0 at the beginning."""
     evenness: float = 0.0
     """How strongly codebook usage is pulled towards uniform: see `sqvae.quantizers.Stage`."""
-    long_run: int = 5_000
-    """The number of steps beyond which assignments become certain during a run with a schedule for any number of steps:
-    see `sqvae.training.Annealing`."""
+    certain_from: float = 1.0
+    """The share of the run after which assignments are certain: see `sqvae.training.Annealing`. 1: they never are."""
+    price: float = 0.5
+    """The price of codes when assignments become certain: see `sqvae.quantizers.Stage`. It falls evenly to"""
+    price_end: float = 0.125
+    """that at the end of the run."""
     clip: float | None = None
     """The maximum norm of the gradient; None disables clipping."""
     precision: Precision = "no"
@@ -73,7 +69,7 @@ class Plan:
     """Maximum number of minutes between checkpoints within an epoch; one is always written after each epoch."""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "accumulate", "patience", "log_every", "long_run"):
+        for name in ("epochs", "batch_size", "accumulate", "patience", "log_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"training.{name} must be at least 1, got {getattr(self, name)}")
         for name in ("learning_rate", "temperature_minimum", "checkpoint_minutes", "codebook_rate"):
@@ -87,6 +83,8 @@ class Plan:
             raise ValueError(
                 f"training.latent_weight_end must be more than 0 and at most 1, got {self.latent_weight_end}"
             )
+        if not 0 < self.certain_from <= 1:
+            raise ValueError(f"training.certain_from must be more than 0 and at most 1, got {self.certain_from}")
         if not 0 <= self.temperature_hold < 1:
             raise ValueError(f"training.temperature_hold must be at least 0 and below 1, got {self.temperature_hold}")
         for name in ("steps", "passes_per_epoch", "clip", "threads"):
@@ -95,7 +93,7 @@ class Plan:
                 raise ValueError(f"training.{name} must be > 0, or none; got {value}")
         if self.until is not None and not math.isfinite(self.until):
             raise ValueError(f"training.until must be a finite loss, or none; got {self.until}")
-        for name in ("temperature_decay", "tolerance", "straight_through_end", "evenness"):
+        for name in ("temperature_decay", "tolerance", "straight_through_end", "evenness", "price", "price_end"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"training.{name} must be finite and at least 0, got {getattr(self, name)}")
         if self.batch_size % self.accumulate:
@@ -107,25 +105,20 @@ class Plan:
     @property
     def anneals(self) -> bool:
         """Whether the quantizer needs a stage, and not only a temperature."""
-        return self.latent_weight_end != 1 or self.straight_through_end != 0 or self.evenness != 0
+        return any((self.latent_weight_end != 1, self.straight_through_end, self.evenness, self.certain_from != 1))
 
-    def first_certain_step(self, steps: int, *, layers: bool = False) -> float:
-        r"""The step from which assignments are certain: none in short runs, and in long ones
-        :math:`\max(T_0, 0.3\, T)`. For quantizers with layers it is at most :math:`0.4\, T` in all runs.
-
-        Arguments:
-            steps: number of steps of the whole run, T.
-            layers: whether the quantizer has layers.
-        """
-        if not self.anneals:
-            return math.inf
-        first = max(self.long_run, CERTAIN_FROM * steps) if steps > self.long_run else math.inf
-        return min(first, CERTAIN_LAYERS_FROM * steps) if layers else first
-
-    def compared_latent_weight(self, steps: int) -> float:
+    @property
+    def compared_latent_weight(self) -> float:
         """The weight of the quantizer's terms in the loss by which epochs of a run are compared: none in runs in which
         assignments become certain, because these terms don't have the same meaning before and after that."""
-        return self.latent_weight_end if self.first_certain_step(steps) > steps else 0.0
+        return self.latent_weight_end if self.certain_from == 1 else 0.0
+
+    def price_at(self, step: int, steps: int) -> float | None:
+        """The price of codes at a step of a run with a number of steps; None before assignments are certain."""
+        if self.certain_from == 1 or step < self.certain_from * steps:
+            return None
+        share = (step / steps - self.certain_from) / (1 - self.certain_from)
+        return self.price + share * (self.price_end - self.price)
 
     def is_over(self, epochs: int, steps: int, best: float) -> bool:
         """Whether a run is finished.

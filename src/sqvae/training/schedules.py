@@ -29,16 +29,15 @@ def temperature(plan: Plan, step: int, steps: int) -> float:
 
 def stage(plan: Plan, step: int, steps: int) -> Stage:
     r"""The stage of a quantizer at a step: :math:`\tau`, :math:`\beta = \beta_{end}^{t/T}`,
-    :math:`\lambda = \lambda_{end}\, t/T`, how strongly codebook usage is pulled towards uniform, and whether
-    assignments are certain."""
+    :math:`\lambda = \lambda_{end}\, t/T`, how strongly codebook usage is pulled towards uniform, and the price of
+    codes once assignments are certain."""
     share = step / steps
     return Stage(
         temperature(plan, step, steps),
         plan.latent_weight_end**share,
         plan.straight_through_end * share,
         plan.evenness,
-        step >= plan.first_certain_step(steps),
-        step >= plan.first_certain_step(steps, layers=True),
+        plan.price_at(step, steps),
     )
 
 

@@ -21,7 +21,7 @@ AT_ONCE = 2**22
 
 @dataclass(frozen=True)
 class CodeAtlas:
-    """Where a set of pictures takes each code, and what is seen there.
+    """Where a set of pictures takes each code, and what is seen there; with layers each code of the first.
 
     A patch is the square of pixels that one position of the latent map covers, with as much again on each side.
     """
@@ -125,7 +125,7 @@ def _encoded(
     chosen = torch.arange(number) * len(pictures) // number
     for start in range(0, number, batch_size):
         batch = pictures.take(chosen[start : start + batch_size])
-        yield batch, tokenizer.encode(batch).cpu()
+        yield batch, tokenizer.coarsest(tokenizer.encode(batch)).cpu()
         if progress is not None:
             progress(what, min(start + batch_size, number), number)
 
@@ -157,7 +157,8 @@ def decoded_alone(tokenizer: ImageTokenizer, codes: Tensor, *, batch_size: int =
     rows, columns = map_size(tokenizer)
     drawn = []
     for some in codes.split(batch_size):
-        alone = tokenizer.model.decode(some.view(-1, 1, 1).expand(-1, rows, columns).to(tokenizer.device))
+        codes_alone = tokenizer.from_coarsest(some.view(-1, 1, 1).expand(-1, rows, columns))
+        alone = tokenizer.model.decode(codes_alone.to(tokenizer.device))
         pictures = tokenizer.medium.shown(alone).cpu()
         drawn.append(patch_at(pictures, pictures.shape[-2] // rows, (rows // 2, columns // 2)))
     return torch.cat(drawn)

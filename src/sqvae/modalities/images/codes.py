@@ -11,11 +11,11 @@ BATCH = 64
 
 
 def code_set(tokenizer: ImageTokenizer, images: Pictures, what: str, progress: Progress | None) -> CodeSet:
-    """The likeliest codes of all images of a set: (N, h, w)."""
+    """The likeliest codes of all images of a set: (N, h, w), or (N, h, w, layers)."""
     parts = []
     for start in range(0, len(images), BATCH):
         stop = min(start + BATCH, len(images))
         parts.append(tokenizer.encode(images.take(range(start, stop))).cpu().int())
         if progress is not None:
             progress(what, stop, len(images))
-    return CodeSet(torch.cat(parts))
+    return CodeSet(torch.cat(parts), layered=tokenizer.layers is not None)

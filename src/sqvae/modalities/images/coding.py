@@ -48,6 +48,7 @@ def reconstruct_files(
     path: Path,
     *,
     batch: int,
+    layers: int | None,
     strict: bool,
     overwrite: bool,
     on_skip: Callable[[Skipped], None],
@@ -60,7 +61,7 @@ def reconstruct_files(
     for names, pictures in stream(
         inputs, tokenizer.preprocessing, batch=batch, strict=strict, on_skip=on_skip, on_note=on_note
     ):
-        folder.save(names, tokenizer.medium.images(tokenizer.reconstruct(pictures)))
+        folder.save(names, tokenizer.medium.images(tokenizer.reconstruct(pictures, layers=layers)))
         if progress is not None:
             progress("reconstructing", folder.saved, total)
     if not folder.saved:

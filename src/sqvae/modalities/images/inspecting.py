@@ -11,7 +11,7 @@ from sqvae.data import Pictures
 from sqvae.modalities.images.codebook import code_atlas, map_size, quantized_pictures
 from sqvae.modalities.images.data import new_model
 from sqvae.modalities.images.tokenizer import ImageTokenizer
-from sqvae.modalities.inspecting import Inspection, Plots
+from sqvae.modalities.inspecting import Inspection, Plots, in_layers
 from sqvae.quantizers import has_codes
 from sqvae.reports import save_atlas
 
@@ -36,13 +36,19 @@ def _draw_patches(
     return atlas.counts, where, f"{out / 'codes.png'}: the meaning of each code"
 
 
-def _about(experiment: Mapping[str, Any], shape: tuple[int, int, int], code_shape: tuple[int, ...]) -> tuple[str, ...]:
+def _about(
+    experiment: Mapping[str, Any],
+    shape: tuple[int, int, int],
+    code_shape: tuple[int, ...],
+    layer_axis: tuple[int, ...] = (),
+) -> tuple[str, ...]:
     """The size of an image, and of its codes.
 
     Arguments:
         experiment: the settings, as in `config.json`.
         shape: (C, H, W) of the images.
-        code_shape: the shape of an image's codes.
+        code_shape: the shape of an image's codes, without the axis of the layers.
+        layer_axis: (layers,), if there are any.
     """
     quantizer = experiment["quantizer"]
     channels, height, width = shape
@@ -54,18 +60,18 @@ def _about(experiment: Mapping[str, Any], shape: tuple[int, int, int], code_shap
         positions = f" at each of {'x'.join(map(str, code_shape))} positions" if code_shape else ""
         return (f"a {colour} of {height}x{width} becomes {quantizer['dim']} numbers{positions}",)
     size = quantizer["codebook_size"]
-    codes = "x".join(map(str, code_shape))
-    bits = math.prod(code_shape) * math.log2(size) if size > 1 else 0
+    codes = "x".join(map(str, (*code_shape, *layer_axis)))
+    bits = math.prod((*code_shape, *layer_axis)) * math.log2(size) if size > 1 else 0
     saved = f", {pixels / bits:.0f} times fewer" if bits else ""
     return (
-        f"{size:,} codes of {quantizer['dim']} dimensions",
+        f"{size:,} codes of {quantizer['dim']} dimensions{in_layers(layer_axis)}",
         f"a {colour} of {height}x{width} becomes {codes} codes: {bits:,.0f} bits instead of {pixels:,}{saved}",
     )
 
 
 INSPECTION = Inspection(
     untrained=lambda experiment: ImageTokenizer(new_model(experiment), experiment, ""),
-    about=lambda described, tokenizer: _about(described, tokenizer.shape, map_size(tokenizer)),
+    about=lambda described, tokenizer: _about(described, tokenizer.shape, map_size(tokenizer), tokenizer.layer_axis),
     quantized=quantized_pictures,
     draw=_draw_patches,
     atlas="codes.png",

@@ -63,16 +63,22 @@ class ImageTokenizer(Tokenizer):
         """What it turns into codes: pictures, label maps, or grey levels."""
         return medium_of(self.experiment)
 
-    def encode(self, pictures: Images) -> Tensor:  # -> (batch, h, w)
+    @property
+    def code_shape(self) -> tuple[int, ...]:
+        """(h, w) of its pictures' codes, or (h, w, layers)."""
+        return (*self.map_shape, *self.layer_axis)
+
+    def encode(self, pictures: Images, *, layers: int | None = None) -> Tensor:  # -> (batch, h, w)
         """The likeliest codes of pictures, or of label maps: those that ``sqvae encode`` gives for the same files.
 
         Arguments:
             pictures: PIL images, paths or arrays, one or a list of any of them, of any sizes: :attr:`preprocess` brings
                 them to the model's shape. Or a tensor that has it: (batch, C, H, W), uint8 or floats in [0, 1], and
                 for label maps integers, (batch, H, W). It is taken as it is.
+            layers: of a model with layers, whose codes are (batch, h, w, layers), only the first of them.
         """
         _ = self.codebook_size
-        return self.latents(pictures)
+        return self.first_layers(self.latents(pictures), layers)
 
     def latents(self, pictures: Images) -> Tensor:  # -> (batch, h, w), or (batch, dim, ...)
         """The likeliest codes of pictures; or the mean of a continuous latent. They decode to reconstructions."""
@@ -87,18 +93,23 @@ class ImageTokenizer(Tokenizer):
         """The pictures that codes stand for; or label maps, integers (batch, H, W).
 
         Arguments:
-            codes: a tensor, an array or lists of whole numbers, (batch, h, w); or (h, w), of one picture.
+            codes: a tensor, an array or lists of whole numbers, (batch, h, w); or (h, w), of one picture. With layers
+                (batch, h, w, n) or (h, w, n), of the first n layers.
         """
         latents = codes if isinstance(codes, Tensor) else _as_tensor(codes)
         if self.is_discrete:
-            latents = latents.unsqueeze(0) if latents.ndim == 2 else latents
-            if latents.ndim != 3:
-                raise ValueError(f"codes must be (batch, h, w), or (h, w) of one picture; got shape {_shape(codes)}")
+            axes = 1 + len(self.code_shape)
+            latents = latents.unsqueeze(0) if latents.ndim == axes - 1 else latents
+            if latents.ndim != axes:
+                one = "h, w" if self.layers is None else "h, w, layers"
+                raise ValueError(f"codes must be (batch, {one}), or ({one}) of one picture; got shape {_shape(codes)}")
         with torch.inference_mode():
             return self.medium.output(self.inference_model.decode(latents.to(self.device)))
 
-    def reconstruct(self, pictures: Images) -> Tensor:  # -> (batch, C, H, W), in [0, 1]
+    def reconstruct(self, pictures: Images, *, layers: int | None = None) -> Tensor:  # -> (batch, C, H, W), in [0, 1]
         """Pictures, or label maps, after a round trip through their codes. It takes what :meth:`encode` takes."""
+        if layers is not None:
+            return self.decode(self.encode(pictures, layers=layers))
         return self.medium.output(self._through(self.inference_model.reconstruct, pictures))
 
     def images(self, pictures: Tensor) -> list[Image.Image]:  # (batch, C, H, W), in [0, 1], or (batch, H, W)

@@ -15,4 +15,4 @@ def code_set(tokenizer: SpeechTokenizer, utterances: Utterances, what: str, prog
         parts += [piece.int() for piece in tokenizer.encode_frames([utterances.frames(index)])]
         if progress is not None:
             progress(what, index + 1, len(utterances))
-    return CodeSet(torch.cat(parts), torch.tensor([len(part) for part in parts]))
+    return CodeSet(torch.cat(parts), torch.tensor([len(part) for part in parts]), tokenizer.layers is not None)

@@ -99,6 +99,7 @@ def reconstruct_files(
     *,
     speaker: str | None,
     audio: bool,
+    layers: int | None,
     strict: bool,
     overwrite: bool,
     on_skip: Callable[[Skipped], None],
@@ -117,7 +118,7 @@ def reconstruct_files(
             on_skip(Skipped(heard.name, problem))
             continue
         voice = _voice(tokenizer, speaker, heard.speaker or "", heard.name)
-        results.save(heard.name, tokenizer.reconstruct([heard.frames()], voice)[0], heard.samples)
+        results.save(heard.name, tokenizer.reconstruct([heard.frames()], voice, layers=layers)[0], heard.samples)
     if not results.number:
         raise ConfigurationError(f"no recording is left: nothing has been written to {path}")
     return results.saved

@@ -14,7 +14,7 @@ from sqvae.metrics import Decibels, ReconstructionTotals
 from sqvae.models import Bound, Objective, Speech, SpeechModel, padded
 from sqvae.networks.speech import CONTEXT, STRIDE
 from sqvae.runs.observation import GAP_BATCHES, CodeWatch, Evaluation, annealing_of, mixture_gap
-from sqvae.tokenizers import codebook_size_of
+from sqvae.tokenizers import codebook_sizes_of
 from sqvae.training import Validation, stream_seed
 
 TOGETHER = 16
@@ -57,7 +57,7 @@ def evaluate_speech(
     model.eval()
     device = model.scale.device
     known = _known(utterances, speakers)
-    totals = ReconstructionTotals(codebook_size_of(model), Decibels(model.scale))
+    totals = ReconstructionTotals(codebook_sizes_of(model), Decibels(model.scale))
     batches = list(_batches(utterances, known))
     own = batches if accelerator is None else batches[accelerator.process_index :: accelerator.num_processes]
     done = 0
@@ -223,8 +223,7 @@ class SpeechTask:
         validation: Utterances,
         features: LogMel,
         speakers: tuple[str, ...],
-        *,
-        quantizer: str = "",
+        quantizer: str,
     ) -> None:
         self.model = model
         self.validation = validation

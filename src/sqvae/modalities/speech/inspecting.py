@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from sqvae.data.speech import Utterances
-from sqvae.modalities.inspecting import Inspection, Plots
+from sqvae.modalities.inspecting import Inspection, Plots, in_layers
 from sqvae.modalities.speech.codebook import quantized_utterances
 from sqvae.modalities.speech.tokenizer import SpeechTokenizer, untrained_speech_tokenizer
 from sqvae.modalities.speech.units import unit_spectra
@@ -36,10 +36,12 @@ def _about(experiment: Mapping[str, Any], tokenizer: SpeechTokenizer) -> tuple[s
     if not has_codes(quantizer["name"]):
         becomes = f", and becomes {codes_per_second:g} times {quantizer['dim']} numbers"
     else:
-        bits = codes_per_second * math.log2(size) if size > 1 else 0
-        becomes = f", and becomes {codes_per_second:g} codes: {bits:,.0f} bits at most"
+        layers = tokenizer.layers or 1
+        bits = layers * codes_per_second * math.log2(size) if size > 1 else 0
+        becomes = f", and becomes {layers * codes_per_second:g} codes: {bits:,.0f} bits at most"
+    codes = f"{size:,} codes of {quantizer['dim']} dimensions{in_layers(tokenizer.layer_axis)}"
     return (
-        *([f"{size:,} codes of {quantizer['dim']} dimensions"] if has_codes(quantizer["name"]) else []),
+        *([codes] if has_codes(quantizer["name"]) else []),
         frames + becomes,
         f"{len(speakers)} speakers: {known}",
     )

@@ -72,7 +72,9 @@ class SpeechTokenizer(Tokenizer):
         """What brings recordings to frames: call it with one or several, as paths or samples."""
         return SpeechProcessor(self.features)
 
-    def encode(self, recordings: Recordings, rate: int | None = None) -> list[Tensor]:  # -> (n,), each
+    def encode(
+        self, recordings: Recordings, rate: int | None = None, *, layers: int | None = None
+    ) -> list[Tensor]:  # -> (n,), each; with layers (n, layers)
         """The likeliest codes of recordings: those that ``sqvae encode`` gives for the same files.
 
         Arguments:
@@ -80,18 +82,21 @@ class SpeechTokenizer(Tokenizer):
                 their rate; one, or a list of any of them.
             rate: samples a second of those that come without; None: as many as the features have, ``features.rate``.
                 Samples of another rate need it; files know their own.
+            layers: of a model with layers, only the first of them.
         """
         utterances = self.preprocess(recordings, rate)
         if max(map(len, utterances)) <= STRIDE * CHUNK:
-            return self.encode_frames(utterances)
-        return [torch.cat(list(self.encode_pieces([frames]))) for frames in utterances]
+            return self.encode_frames(utterances, layers=layers)
+        return [torch.cat(list(self.encode_pieces([frames], layers=layers))) for frames in utterances]
 
-    def encode_frames(self, utterances: Sequence[Tensor]) -> list[Tensor]:  # (T, mels) -> (n,), each: n = ceil(T / 2)
+    def encode_frames(
+        self, utterances: Sequence[Tensor], *, layers: int | None = None
+    ) -> list[Tensor]:  # (T, mels) -> (n,), each: n = ceil(T / 2)
         """The likeliest codes of utterances of any lengths; together or one by one, they are the same."""
         _ = self.codebook_size
         with torch.inference_mode():
             codes = self.inference_model.encode(self._batch(utterances))
-        return self._apart(codes, utterances)
+        return self._apart(self.first_layers(codes, layers), utterances)
 
     def encodings(
         self, utterances: Sequence[Tensor] | Recordings, rate: int | None = None
@@ -102,10 +107,12 @@ class SpeechTokenizer(Tokenizer):
             encodings = self.inference_model.encodings(self._batch(utterances))
         return self._apart(encodings, utterances)
 
-    def encode_pieces(self, pieces: Iterable[Tensor]) -> Iterator[Tensor]:  # (T, mels), ... -> (n,), ...
+    def encode_pieces(
+        self, pieces: Iterable[Tensor], *, layers: int | None = None
+    ) -> Iterator[Tensor]:  # (T, mels), ... -> (n,), ...
         """The codes of one long recording whose frames come piece by piece, in flat memory: as if it came at once."""
         for frames, first, last in _overlapping(pieces):
-            codes = self.encode_frames([frames])[0]
+            codes = self.encode_frames([frames], layers=layers)[0]
             yield codes[first : len(codes) if last is None else last]
 
     def vectors(self, codes: Tensor) -> Tensor:  # (n,) -> (n, dim)
@@ -120,7 +127,8 @@ class SpeechTokenizer(Tokenizer):
 
         Arguments:
             codes: of utterances of any lengths, in a list as :meth:`encode` gives them, or (utterances, n) of equally
-                long ones; or of one utterance, (n,), for which the result is a list of 1.
+                long ones; or of one utterance, (n,), for which the result is a list of 1. With layers there is one
+                axis more, the last, of all or the first of them.
             speakers: one for each utterance, or one for all.
             lengths: the number of frames of each; None: two for each code.
         """
@@ -141,10 +149,19 @@ class SpeechTokenizer(Tokenizer):
         return [rows[:length].cpu() for rows, length in zip(decoded, frames, strict=True)]
 
     def reconstruct(
-        self, utterances: Sequence[Tensor] | Recordings, speakers: str | Sequence[str], rate: int | None = None
+        self,
+        utterances: Sequence[Tensor] | Recordings,
+        speakers: str | Sequence[str],
+        rate: int | None = None,
+        *,
+        layers: int | None = None,
     ) -> list[Tensor]:  # (T, mels) -> (T, mels), each
         """Frames, in dB, or what :meth:`encode` takes, after a round trip through their codes, in speakers' voices."""
         utterances = self._frames(utterances, rate)
+        if layers is not None:
+            return self.decode(
+                self.encode_frames(utterances, layers=layers), speakers, [len(one) for one in utterances]
+            )
         x = self._batch(utterances)._replace(speakers=self._who(speakers, len(utterances)))
         with torch.inference_mode():
             made = self.inference_model.reconstruct(x)
@@ -152,17 +169,19 @@ class SpeechTokenizer(Tokenizer):
 
     def _each(self, codes: Any) -> list[Tensor]:  # -> (n,), each
         """The codes of each utterance, whether one is given or several."""
+        axes = 1 + len(self.layer_axis)
         if isinstance(codes, np.ndarray | Tensor):
-            several = [codes] if codes.ndim == 1 else list(codes)
+            several = [codes] if codes.ndim == axes else list(codes)
         else:
             several = list(codes)
-            if several and all(isinstance(one, int | np.integer) for one in several):
+            if several and _axes_of(several) == axes:
                 several = [several]
         found = [torch.as_tensor(one).cpu() for one in several]
         for index, one in enumerate(found):
-            if one.ndim != 1 or one.is_floating_point() or one.is_complex() or one.dtype == torch.bool:
+            if one.ndim != axes or one.is_floating_point() or one.is_complex() or one.dtype == torch.bool:
+                layout = "(n,)" if self.layers is None else "(n, layers)"
                 raise ValueError(
-                    f"the codes of utterance {index} must be whole numbers, (n,); got {one.dtype} of the shape "
+                    f"the codes of utterance {index} must be whole numbers, {layout}; got {one.dtype} of the shape "
                     f"{tuple(one.shape)}"
                 )
         return [self._in_codebook(one.long(), index) for index, one in enumerate(found)]
@@ -212,6 +231,17 @@ class SpeechTokenizer(Tokenizer):
 
     def _apart(self, rows: Tensor, utterances: Sequence[Tensor]) -> list[Tensor]:
         return [row[: -(-len(frames) // STRIDE)].cpu() for row, frames in zip(rows, utterances, strict=True)]
+
+
+def _axes_of(codes: Any) -> int:
+    """The number of axes of codes in lists, down to whole numbers; -1 for other things."""
+    if isinstance(codes, int | np.integer):
+        return 0
+    if isinstance(codes, np.ndarray | Tensor):
+        return int(codes.ndim)
+    if not isinstance(codes, Sequence) or not codes or (below := _axes_of(codes[0])) < 0:
+        return -1
+    return 1 + below
 
 
 def _overlapping(pieces: Iterable[Tensor]) -> Iterator[tuple[Tensor, int, int | None]]:

@@ -13,7 +13,7 @@ from sqvae.networks.speech import STRIDE
 
 @dataclass(frozen=True)
 class UnitSpectra:
-    """Where a set of utterances takes each code, and what is heard there."""
+    """Where a set of utterances takes each code, and what is heard there; with layers each code of the first."""
 
     counts: Tensor = field(repr=False)
     """(K,): how often each code was taken."""
@@ -38,7 +38,7 @@ def unit_spectra(
     heard = torch.zeros(len(counts), dtype=torch.int64)
     for index in range(number):
         frames = utterances.frames(index * len(utterances) // number)
-        codes = torch.cat(list(tokenizer.encode_pieces([frames])))
+        codes = tokenizer.coarsest(torch.cat(list(tokenizer.encode_pieces([frames]))))
         counts += torch.bincount(codes, minlength=len(counts))
         each = codes.repeat_interleave(STRIDE)[: len(frames)]
         sums.index_add_(0, each, frames.double())

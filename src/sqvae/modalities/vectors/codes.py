@@ -17,4 +17,4 @@ def code_set(tokenizer: VectorTokenizer, rows: VectorRows, what: str, progress: 
         if progress is not None:
             progress(what, done, len(rows))
     codes = torch.cat(parts)
-    return CodeSet(codes.flatten(), torch.full((len(codes),), codes.shape[1]))
+    return CodeSet(codes.flatten(0, 1), torch.full((len(codes),), codes.shape[1]), tokenizer.layers is not None)

@@ -22,10 +22,11 @@ from sqvae.runs import Announce
 def to_csv(source: Path, path: Path) -> None:
     """Convert a file of codes to a table of text: a row for each vector, its name first and then its codes."""
     file = CodeFile.open(source)
+    layers = [""] if file.layers is None else [f"_layer_{layer}" for layer in range(file.layers)]
     with PlainFile(path) as out:
-        out.put(_line(["name", *(f"code_{place}" for place in range(file.shape[1]))]))
+        out.put(_line(["name", *(f"code_{place}{layer}" for place in range(file.shape[1]) for layer in layers)]))
         for names, codes in file.batches(4096):
-            for name, row in zip(names, codes.tolist(), strict=True):
+            for name, row in zip(names, codes.flatten(1).tolist(), strict=True):
                 out.put(_line([name, *map(str, row)]))
 
 
@@ -45,6 +46,7 @@ def encode_files(
     path: Path,
     *,
     batch: int,
+    layers: int | None,
     strict: bool,
     on_skip: Callable[[Skipped], None],
     on_note: Callable[[str], None],
@@ -56,15 +58,20 @@ def encode_files(
     with (
         written_as(path, ENDINGS) as target,
         CodeWriter(
-            target, codebook_size=tokenizer.codebook_size, fingerprint=tokenizer.fingerprint, shape=tokenizer.shape
+            target,
+            codebook_size=tokenizer.codebook_size,
+            fingerprint=tokenizer.fingerprint,
+            shape=tokenizer.shape,
+            layers=tokenizer.layers if layers is None else layers,
         ) as writer,
     ):
         for names, vectors in _batches(sources, batch):
-            writer.write(names, tokenizer.encode(vectors))
+            writer.write(names, tokenizer.encode(vectors, layers=layers))
             number += len(names)
             if progress is not None:
                 progress("encoding", number, max(number, sum(len(one) for _, one in sources)))
-    return Encoded(path, number, "vector", tokenizer.codebook_size, tokenizer.map_shape)
+    shape = tokenizer.code_shape if layers is None else (*tokenizer.map_shape, layers)
+    return Encoded(path, number, "vector", tokenizer.codebook_size, shape)
 
 
 def _source(path: str) -> tuple[Path, VectorRows]:
@@ -112,6 +119,7 @@ def reconstruct_to_file(
     path: Path,
     *,
     batch: int,
+    layers: int | None,
     strict: bool,
     overwrite: bool,
     on_skip: Callable[[Skipped], None],
@@ -124,7 +132,7 @@ def reconstruct_to_file(
     rows = []
     for some, vectors in _batches([_source(one) for one in inputs], batch):
         names += some
-        rows.append(tokenizer.reconstruct(vectors).cpu().numpy())
+        rows.append(tokenizer.reconstruct(vectors, layers=layers).cpu().numpy())
         if progress is not None:
             progress("reconstructing", len(names), len(names))
     _write(target, names, np.concatenate(rows))

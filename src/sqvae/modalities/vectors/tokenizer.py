@@ -47,30 +47,40 @@ class VectorTokenizer(Tokenizer):
         """(codes,) of a vector's id."""
         return (network_of(self.experiment).codes,)
 
-    def encode(self, vectors: Vectors) -> Tensor:  # (batch, values) -> (batch, codes)
+    @property
+    def code_shape(self) -> tuple[int, ...]:
+        """(codes,) of a vector's id, or (codes, layers)."""
+        return (*self.map_shape, *self.layer_axis)
+
+    def encode(self, vectors: Vectors, *, layers: int | None = None) -> Tensor:  # (batch, values) -> (batch, codes)
         """The likeliest codes of vectors: their ids.
 
         Arguments:
             vectors: (batch, values), or one of them, (values,); or a path of a file of vectors.
+            layers: of a model with layers, whose ids are (batch, codes, layers), only the first of them.
         """
         _ = self.codebook_size
-        return self._through(self.inference_model.encode, vectors)
+        return self.first_layers(self._through(self.inference_model.encode, vectors), layers)
 
     def encodings(self, vectors: Vectors) -> Tensor:  # (batch, values) -> (batch, codes, dim)
         """What codes are chosen by: continuous, before quantization."""
         return self._through(self.inference_model.encodings, vectors)
 
-    def reconstruct(self, vectors: Vectors) -> Tensor:  # (batch, values) -> (batch, values)
+    def reconstruct(self, vectors: Vectors, *, layers: int | None = None) -> Tensor:  # -> (batch, values)
         """Vectors after a round trip through their codes."""
+        if layers is not None:
+            return self.decode(self.encode(vectors, layers=layers))
         return self._through(self.inference_model.reconstruct, vectors)
 
     def decode(self, codes: Tensor | NDArray[Any] | Sequence[Any]) -> Tensor:  # (batch, codes) -> (batch, values)
         """The vectors that ids stand for: (batch, codes), or (codes,) of one vector."""
         ids = torch.as_tensor(codes)
         if self.is_discrete:
-            ids = ids.unsqueeze(0) if ids.ndim == 1 else ids
-            if ids.ndim != 2 or tuple(ids.shape[1:]) != self.map_shape:
-                raise ValueError(f"codes must be (batch, {self.map_shape[0]}) for this model, got {tuple(ids.shape)}")
+            axes = 1 + len(self.code_shape)
+            ids = ids.unsqueeze(0) if ids.ndim == axes - 1 else ids
+            if ids.ndim != axes or ids.shape[1] != self.map_shape[0]:
+                wanted = ", ".join(["batch", str(self.map_shape[0]), *("layers" for _ in self.layer_axis)])
+                raise ValueError(f"codes must be ({wanted}) for this model, got {tuple(ids.shape)}")
             ids = ids.long()
         with torch.inference_mode():
             decoded: Tensor = self.inference_model.decode(ids.to(self.device))

@@ -62,4 +62,4 @@ def decoded_image(tokenizer: VectorTokenizer, codes: Tensor) -> Tensor:  # (code
 def code_images(tokenizer: VectorTokenizer, codes: Tensor) -> Tensor:  # (n,) -> uint8 (n, 3, H, W)
     """The vector that each code decodes to if it is at every position of an id."""
     ids = codes.view(-1, 1).expand(-1, *tokenizer.map_shape)
-    return to_bytes(tokenizer.medium.shown(tokenizer.decode(ids)))
+    return to_bytes(tokenizer.medium.shown(tokenizer.decode(tokenizer.from_coarsest(ids))))
