@@ -54,15 +54,16 @@ WITH_THREE_PROCESSES = ("vmf dequantized, hard",)  # it draws in every way there
 
 
 class TwoHeads(nn.Module):
-    """Encodings and log-variances."""
+    """Encodings and log-variances, from a part of its own, which must have a gradient at every step."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.trunk = conv_encoder(channels, 2 * DIM)
+        self.trunk = conv_encoder(channels, DIM)
+        self.head = nn.Conv2d(DIM, DIM, 1)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        z, log_variance = self.trunk(x).chunk(2, 1)
-        return z, log_variance
+        z = self.trunk(x)
+        return z, self.head(z)
 
 
 def model_and_data(quantizer_name: str, options: dict[str, float], likelihood_name: str) -> tuple[LatentModel, Tensor]:

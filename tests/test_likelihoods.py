@@ -1,5 +1,6 @@
 """Likelihoods: a contract over all of them, and each against its own formula."""
 
+import copy
 import math
 
 import pytest
@@ -70,6 +71,35 @@ def test_closed_form_loss_is_half_d_log_mse_and_its_density_complete():
     assert fit.variance.item() == pytest.approx(error)
     expected = stats.norm(mean, math.sqrt(error)).logpdf(x).sum() / 6
     assert fit.log_likelihood.item() == pytest.approx(expected)
+
+
+def test_each_group_has_a_variance_of_its_own():
+    """Coarse samples have a hundred times the error of fine ones, and do not take their gradient away."""
+    torch.manual_seed(0)
+    x = torch.rand(6, 3, 4, 4)
+    output = (x + torch.tensor([1.0, 1, 0.1, 0.1, 0.1, 0.1]).view(-1, 1, 1, 1) * torch.randn_like(x)).requires_grad_()
+    depths = torch.tensor([1, 1, 3, 3, 3, 3])
+    groups = depths.unsqueeze(-1) == torch.arange(1, 4)
+    likelihood = GaussianLikelihood()
+    fit = likelihood(output, x, groups)
+    errors = [(output - x)[depths == depth].square().mean() for depth in (1, 3)]
+    expected = 24 * (errors[0].log() / 3 + 2 * errors[1].log() / 3)
+    torch.testing.assert_close(fit.loss, expected)
+    torch.testing.assert_close(fit.log_likelihood, -expected - 24 * (math.log(2 * math.pi) + 1))
+    torch.testing.assert_close(fit.variance, errors[1].detach())
+    torch.testing.assert_close(likelihood.log_variance.exp(), errors[1].detach())
+    own, other = (torch.autograd.grad(loss, output, retain_graph=True)[0] for loss in (fit.loss, expected))
+    torch.testing.assert_close(own, other)
+    likelihood(output, x, groups & (depths == 1).unsqueeze(-1))  # without the finest: its variance stays
+    torch.testing.assert_close(likelihood.log_variance.exp(), errors[1].detach())
+
+
+@every
+def test_one_group_is_no_group(name):
+    likelihood, x, output = build_likelihood(name)
+    twin = copy.deepcopy(likelihood)
+    alike = twin(output, x, torch.ones(len(x), 1, dtype=torch.bool)).loss
+    torch.testing.assert_close(alike, likelihood(output, x).loss)
 
 
 def test_learned_and_closed_form_variance_agree_at_the_optimum():

@@ -24,16 +24,28 @@ class Fit:
 class Likelihood(nn.Module, ABC):
     """The distribution of the data given the decoder's output, :math:`p_theta(x | Z_q)`."""
 
-    def forward(self, output: Tensor, x: Tensor) -> Fit:
-        """The fit of a decoder's output to a batch of data."""
+    def forward(self, output: Tensor, x: Tensor, groups: Tensor | None = None) -> Fit:
+        """The fit of a decoder's output to a batch of data.
+
+        Arguments:
+            output: the decoder's output.
+            x: the data.
+            groups: (batch, G), True for the group of each sample, from coarse to fine, such as the number of layers of
+                codes that it uses. A likelihood whose variance is that of a batch then has one for each group, so that
+                the errors of coarse descriptions do not hide what fine ones gain.
+        """
         self.check(x)
         if output.dtype in (torch.float16, torch.bfloat16):
             output = output.float()
-        return self._fit(output, x)
+        return self._fit(output, x) if groups is None else self._fit_groups(output, x, groups)
 
     @abstractmethod
     def _fit(self, output: Tensor, x: Tensor) -> Fit:
         """The fit, after the data is checked and the output is in full precision."""
+
+    def _fit_groups(self, output: Tensor, x: Tensor, groups: Tensor) -> Fit:
+        """The fit of samples in groups. By default groups make no difference."""
+        return self._fit(output, x)
 
     @abstractmethod
     def predict(self, output: Tensor) -> Tensor:

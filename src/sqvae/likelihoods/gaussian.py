@@ -67,6 +67,28 @@ class GaussianLikelihood(Likelihood):
             log_likelihood = -loss - dimensions / 2 * math.log(2 * math.pi)
         return Fit(loss, log_likelihood, variance=log_variance.detach().exp())
 
+    def _fit_groups(self, output: Tensor, x: Tensor, groups: Tensor) -> Fit:
+        r"""With a closed-form variance, each group has that of its own samples, a share :math:`c_g` of the batch:
+
+        .. math:: \frac D2 \sum_g c_g \log \mathrm{MSE}_g
+
+        The variance to report, and to use in ``eval()``, is that of the last group.
+        """
+        if self.variance != "closed_form" or not self.training:
+            return self._fit(output, x)
+        check_output_shape(output, tuple(x.shape), "of the data's shape")
+        dimensions, tiny = x[0].numel(), torch.finfo(output.dtype).tiny
+        errors = (output - x).square().flatten(1).mean(1)
+        belongs = groups.to(errors.dtype)
+        shares = mean_over_processes(belongs.mean(0))
+        means = mean_over_processes((belongs * errors.unsqueeze(-1)).mean(0)) / shares.clamp_min(tiny)
+        log_variances = means.clamp_min(tiny).log()
+        last = torch.where(shares[-1] > 0, log_variances[-1].detach(), self.log_variance)
+        average_in(self.log_variance, self.batches, last, self.decay)
+        loss = dimensions / 2 * (shares * log_variances).sum()
+        log_likelihood = -loss - dimensions / 2 * (math.log(2 * math.pi) + 1)
+        return Fit(loss, log_likelihood, variance=last.exp())
+
     def loss_of_set(self, mean_loss: float, mean_squared_error: float, dimensions: float) -> float:
         r"""The loss of a set. With a closed-form variance, it is the loss of the set as one batch: :math:`\frac D2
         \log \mathrm{MSE}`."""

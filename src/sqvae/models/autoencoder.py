@@ -128,7 +128,8 @@ class LatentModel(nn.Module):
         quantized = self.quantizer(z, temperature, log_variance=log_variance, sample=sample)
         output = self.decoder(quantized.z_q)
         weight = 1.0 if self.latent_terms == "sum" else x[0].numel() / (2 * z[0].numel())
-        return Objective(output, self.likelihood(output, x), quantized, self.likelihood.dimensions(x), weight)
+        fit = self.likelihood(output, x, quantized.groups)
+        return Objective(output, fit, quantized, self.likelihood.dimensions(x), weight)
 
     @torch.no_grad()
     def bound(self, x: Tensor, *, samples: int = 1) -> Bound:

@@ -104,7 +104,10 @@ class SpeechModel(nn.Module):
         output = self.decoder(quantized.z_q, x.speakers, positions)
         # Frames are the samples of the likelihood, so that utterances of all lengths share one variance.
         rows, own = self.own_frames(output, x.lengths), self.own_frames(frames[:, CONTEXT:-CONTEXT], x.lengths)
-        each, number = self.likelihood(rows, own), len(rows) / len(output)
+        groups = quantized.groups
+        if groups is not None:
+            groups = self.own_frames(groups.unsqueeze(1).expand(-1, output.shape[1], -1), x.lengths)
+        each, number = self.likelihood(rows, own, groups), len(rows) / len(output)
         fit = Fit(number * each.loss, number * each.log_likelihood, variance=each.variance)
         return Objective(output, fit, quantized, own.numel() / len(output))
 

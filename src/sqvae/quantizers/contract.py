@@ -79,9 +79,18 @@ class Quantized:
     """The number of codes of each layer; None if the quantizer has no layers."""
     layer_entropies: Tensor | None = None
     """(L,): the part of each layer in the entropy; None if the quantizer has no layers."""
+    depths: Tensor | None = None
+    """(batch,): the number of layers that each sample uses, if layer dropout has made them differ."""
 
     def __iter__(self) -> Iterator[Tensor]:
         return iter((self.z_q, self.codes, self.loss))
+
+    @property
+    def groups(self) -> Tensor | None:
+        """(batch, L): True for the number of layers that each sample uses, if layer dropout has made them differ."""
+        if self.depths is None or self.layer_sizes is None:
+            return None
+        return self.depths.unsqueeze(-1) == torch.arange(1, len(self.layer_sizes) + 1, device=self.depths.device)
 
     @property
     def perplexity(self) -> Tensor:

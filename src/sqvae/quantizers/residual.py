@@ -284,6 +284,11 @@ def _marked(codes: Tensor, numbers: Tensor | None, index: int) -> Tensor:  # (N,
     return codes if numbers is None else torch.where(numbers > index, codes, LEFT_OUT)
 
 
+def _of_samples(numbers: Tensor | None, positions: Positions) -> Tensor | None:  # (N,) -> (batch,)
+    """The number of layers of each sample, which all of its positions have."""
+    return None if numbers is None else numbers.view(positions.batch, -1)[:, 0]
+
+
 def _probabilities(made: Descent[Draw] | Descent[Followed]) -> Tensor:  # -> (K,)
     """The mean assignment probabilities, layer after layer."""
     return torch.cat([choice.usage / here.weights.sum().clamp_min(1) for here, choice in made.choices])
@@ -442,6 +447,7 @@ class ResidualQuantizer(LayeredQuantizer):
             layer_sizes=self.codebook_sizes[:depth],
             variance=self._variances(scale[:depth], positions),
             layer_entropies=torch.stack([each.detach() for each in entropies]),
+            depths=_of_samples(numbers, positions),
         )
 
     def _quantize_for_certain(
@@ -468,6 +474,7 @@ class ResidualQuantizer(LayeredQuantizer):
             layer_sizes=self.codebook_sizes[:depth],
             variance=self._variances(scale[:depth], positions),
             layer_entropies=entropies,
+            depths=_of_samples(numbers, positions),
         )
 
     def _variances(self, scale: Tensor, positions: Positions) -> Tensor:  # -> (L, ...)
@@ -559,4 +566,5 @@ class ResidualVectorQuantizer(LayeredQuantizer):
             mean_probabilities=torch.cat([each / each.sum().clamp_min(1) for each in made.counts]),
             layer_sizes=self.codebook_sizes[:depth],
             layer_entropies=z.new_zeros(depth),
+            depths=_of_samples(numbers, positions),
         )
