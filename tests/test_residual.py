@@ -239,7 +239,7 @@ def test_once_assignments_are_certain_layers_take_single_codes(name):
     rest, commitment = inputs["z"], 0.0
     for own, codes in zip(vectors, result.codes.unbind(-1), strict=True):
         rest = rest - own[codes]
-        commitment = commitment + rest.square().sum() / 40
+        commitment = commitment + rest.square().sum() / (40 * LAYERS)
     torch.testing.assert_close(result.loss, commitment)
     first = rest.square().mean()
     for _ in range(300):

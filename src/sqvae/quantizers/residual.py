@@ -465,7 +465,7 @@ class ResidualQuantizer(LayeredQuantizer):
         return Quantized(
             z_q=positions.as_map(straight_through(made.z_q, z)),
             codes=made.codes,
-            loss=COMMITMENT * torch.stack(made.distances).sum() + sum(layer.idle(scale) for layer in self.books),
+            loss=COMMITMENT * torch.stack(made.distances).mean() + sum(layer.idle(scale) for layer in self.books),
             divergence=regularizer - entropies.sum() + made.constant,
             regularizer=regularizer,
             entropy=entropies.sum(),
