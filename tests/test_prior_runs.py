@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -11,7 +12,7 @@ from safetensors.torch import load_file
 from runs import tiny, weights_of, write_pictures
 from sqvae.analysis import SETS, Makers, frechet_distances, made_by, neighbours, sets_of
 from sqvae.config import ConfigurationError, PriorExperiment, PriorSettings, override
-from sqvae.runs import load_generator, prepare, prepare_prior, resume, train
+from sqvae.runs import experiment_for, load_generator, prepare, prepare_prior, resume, train
 from sqvae.tokenizers import load
 from sqvae.training import CheckpointError, Plan, RunFolder, TrainingStoppedError, Watcher, read_records
 
@@ -189,6 +190,80 @@ class TestLevels:
         train(override(coarse, [f"data.source={other}"]), tmp_path / "other", announce=quiet)
         with pytest.raises(ConfigurationError, match="must be models of the same pictures"):
             prepare_prior(small(tmp_path / "fine", above=str(tmp_path / "other")), announce=quiet)
+
+
+@pytest.fixture(scope="module")
+def layered(tmp_path_factory):
+    """A small model of pictures, with 2x2 positions of 3 codes each, and its prior."""
+    folder = tmp_path_factory.mktemp("layered")
+    source = write_pictures(folder / "pictures.npy")
+    experiment = override(tiny(source, epochs=2), ["quantizer.name=residual-1", "quantizer.layers=3"])
+    train(experiment, folder / "run", announce=quiet)
+    train(small(folder / "run"), folder / "run/prior", announce=quiet)
+    return folder / "run"
+
+
+class TestLayers:
+    def test_records_compare_it_with_a_histogram_of_each_layer(self, layered):
+        prepared = prepare_prior(small(layered), announce=quiet)
+        assert prepared.experiment.code_layers == 3
+        assert prepared.experiment.shape == (2, 2)
+        assert prepared.counts.shape == (3, 16)
+        measures = prepared.evaluate(prepared.new_model(), "test")
+        codes = prepared.test.codes.long()
+        shares = (prepared.counts.double() + 1) / (prepared.counts.sum(-1, keepdim=True) + 16)
+        bits = [-shares[layer][codes[..., layer]].log2() for layer in range(3)]
+        assert measures["histogram_bits_per_code"] == pytest.approx(float(torch.stack(bits).mean()), rel=1e-5)
+        assert measures["uniform_bits_per_code"] == 4
+
+    def test_codes_that_were_kept_still_have_their_layers(self, layered, monkeypatch):
+        prepare_prior(small(layered), announce=quiet)
+        from sqvae.runs import code_sets
+
+        monkeypatch.setattr(code_sets, "_encoded", None)
+        assert prepare_prior(small(layered), announce=quiet).counts.shape == (3, 16)
+
+    def test_samples_decode(self, layered):
+        generator = load_generator(layered)
+        assert generator.shape == (2, 2)
+        whole = generator.sample(5, seed=1)
+        assert whole.shape == (5, 2, 2, 3)
+        assert torch.equal(whole, generator.sample(5, seed=1, batch=2))
+        assert generator.tokenizer.decode(whole).shape == (5, 1, 8, 8)
+        codes = generator.sample(2, shape=(3, 5))
+        assert generator.tokenizer.decode(codes).shape == (2, 1, 12, 20)
+
+    def test_the_commands(self, layered, tmp_path, capsys):
+        from sqvae.cli import main
+
+        assert main(["sample", str(layered), "-n", "3", "-o", str(tmp_path / "samples.png")]) == 0
+        assert (tmp_path / "samples.png").exists()
+        arguments = ["fid", str(layered), "--features", "random-convolutions", "--json", "--pictures", "8"]
+        assert main([*arguments, "--of", "samples", "--of", "samples-histogram", "--of", "samples-uniform"]) == 0
+        capsys.readouterr()
+        assert main([*arguments, "--of", "neighbor-3"]) == 1
+        assert "layers of them, for neighbor-3" in capsys.readouterr().err
+
+    def test_sequences_have_layers_too(self, tmp_path):
+        rows = np.random.default_rng(0).normal(size=(80, 6)).astype(np.float32)
+        np.save(tmp_path / "rows.npy", rows)
+        settings = ["quantizer.name=residual-1", "quantizer.layers=2", "quantizer.codebook_size=8", "quantizer.dim=4"]
+        experiment, _ = experiment_for(None, str(tmp_path / "rows.npy"), [*settings, "training.threads=1"], steps=5)
+        train(experiment, tmp_path / "run", announce=quiet)
+        train(small(tmp_path / "run"), tmp_path / "run/prior", announce=quiet)
+        generator = load_generator(tmp_path / "run")
+        length = generator.tokenizer.code_shape[0]
+        assert generator.sample(3).shape == (3, length, 2)
+        assert generator.tokenizer.decode(generator.sample(3)).shape == (3, 6)
+
+    def test_a_coarser_level_must_have_one_code_a_position(self, layered, run):
+        with pytest.raises(ValueError, match="coarser level of a hierarchy has one code for each position"):
+            prepare_prior(small(run, above=str(layered)), announce=quiet)
+
+    def test_a_prior_of_codes_without_layers_says_nothing_of_them(self, run):
+        prepared = prepare_prior(small(run), announce=quiet)
+        assert prepared.experiment.code_layers is None
+        assert prepared.counts.shape == (16,)
 
 
 @pytest.fixture(scope="module")

@@ -185,6 +185,144 @@ def test_samples_occur_as_often_as_their_probabilities_say(name):
     assert stats.chisquare(counts, 4000 * expected / expected.sum()).pvalue > 1e-3
 
 
+LAYERS = 3
+positions = pytest.mark.parametrize(("shape", "coarse"), [((6,), (3,)), ((3, 4), (3, 2))])
+"""The shapes of positions that have several codes each, and those of a coarser level."""
+
+
+@every
+@conditions
+@positions
+@torch.no_grad()
+def test_a_layer_sees_all_codes_before_it_and_nothing_else(name, given, shape, coarse):
+    prior, condition = build(name, shape, given, code_layers=LAYERS), a_condition(given, 1, coarse)
+    codes = torch.randint(CODES, (1, *shape, LAYERS))
+    before = prior.logits(codes, condition)
+    assert before.shape == (*codes.shape, CODES)
+    before, last = before.view(-1, CODES), codes.numel() - 1
+    for place in range(last + 1):
+        changed = codes.clone()
+        changed.view(-1)[place] += 1
+        after = prior.logits(changed % CODES, condition).view(-1, CODES)
+        assert torch.equal(after[: place + 1], before[: place + 1])
+        if place < last:
+            assert not torch.equal(after[place + 1], before[place + 1])
+            assert not torch.equal(after[last], before[last]), f"{place} is in a blind spot"
+
+
+@every
+@conditions
+@pytest.mark.parametrize("shape", [(3,), (1, 3), (3, 1)])
+@torch.no_grad()
+def test_the_probabilities_of_all_maps_of_layers_add_up_to_one(name, given, shape):
+    maps = every_map(3, (*shape, 2))
+    prior, condition = build(name, shape, given, codes=3, code_layers=2), a_condition(given, 1, shape)
+    if condition is not None:
+        condition = condition[torch.zeros(len(maps), dtype=torch.int64)]
+    assert log_likelihood(prior, maps, condition).exp().sum().item() == pytest.approx(1, abs=1e-12)
+
+
+@every
+@conditions
+@positions
+@torch.no_grad()
+def test_a_draft_of_layers_gives_the_same_logits_one_by_one(name, given, shape, coarse, monkeypatch):
+    prior, condition = build(name, shape, given, code_layers=LAYERS), a_condition(given, 2, coarse)
+    codes = torch.randint(CODES, (2, *shape, LAYERS))
+    expected = prior.logits(codes, condition).flatten(1, -2)
+    calls = []
+    prior.head.register_forward_hook(lambda *told: calls.append(told))
+    draft = prior.start(2, codes.shape[1:], condition)
+    for step, settled in enumerate(codes.flatten(1).T):
+        assert (draft.step, draft.position) == (step, step // LAYERS)
+        torch.testing.assert_close(draft.next_logits(), expected[:, step], rtol=0, atol=1e-10)
+        draft.put(settled)
+    assert torch.equal(draft.codes, codes)
+    assert len(calls) == math.prod(shape)  # the network runs once for a position
+    with pytest.raises(ValueError, match=r"all \d+ positions.*start another draft"):
+        draft.next_logits()
+
+
+@every
+@positions
+def test_layers_are_drawn_the_same_with_and_without_caches(name, shape, coarse):
+    prior, condition = build(name, shape, "both", code_layers=LAYERS, dropout=0.5), a_condition("both", 4, coarse)
+    options = {"condition": condition, "temperature": 1.3, "top_k": 4, "seed": 7}
+    remembered = sample(prior, 4, (*shape, LAYERS), **options)
+    assert prior.training
+    assert torch.equal(remembered, sample(prior, 4, (*shape, LAYERS), draft=RecomputedDraft, **options))
+    assert remembered.shape == (4, *shape, LAYERS)
+    assert len(remembered.unique()) > 1
+    some = sample(prior, 2, (*shape, LAYERS), **{**options, "condition": condition[2:]}, first=2)
+    assert torch.equal(some, remembered[2:])
+
+
+@every
+@torch.no_grad()
+def test_samples_of_layers_occur_as_often_as_their_probabilities_say(name):
+    prior, maps = build(name, (2,), codes=2, code_layers=2), every_map(2, (2, 2))
+    for parameter in prior.layer_head.out.parameters():
+        parameter.mul_(4)  # as they begin, all maps are about equally likely
+    expected = log_likelihood(prior, maps).exp()
+    drawn = sample(prior, 4000, (2, 2), seed=1).flatten(1) @ torch.tensor([8, 4, 2, 1])
+    counts = torch.bincount(drawn, minlength=16)
+    assert expected.max() > 2 * expected.min()
+    assert stats.chisquare(counts, 4000 * expected / expected.sum()).pvalue > 1e-3
+
+
+@every
+@positions
+def test_every_weight_of_a_prior_of_layers_has_a_part_in_the_loss(name, shape, coarse):
+    model = CodeLikelihood(build(name, shape, "both", code_layers=LAYERS))
+    codes = torch.randint(CODES, (2, *shape, LAYERS))
+    cost = model(CodeBatch(codes, condition=a_condition("both", 2, coarse)))
+    assert cost.number == codes.numel()
+    cost.loss.backward()
+    assert all(parameter.grad is not None and parameter.grad.any() for parameter in model.parameters())
+
+
+@every
+def test_a_prior_learns_how_layers_depend_on_each_other(name):
+    """The second code of a position says how far the third lies from the first, which nothing else tells."""
+    torch.manual_seed(1)
+    model = CodeLikelihood(build(name, (2, 3), codes=4, code_layers=3).float())
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(120):
+        first, second = torch.randint(4, (2, 32, 2, 3))
+        codes = torch.stack((first, second, (first + second) % 4), -1)
+        loss = model(CodeBatch(codes)).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    least = math.log(4) * 2 / 3
+    assert least < loss.item() < least + 0.1
+    drawn = sample(model.prior, 32, (2, 3, 3))
+    assert ((drawn[..., 0] + drawn[..., 1]) % 4 == drawn[..., 2]).double().mean() > 0.95
+
+
+@every
+def test_layers_beyond_a_sequence_s_length_cost_nothing(name):
+    model = CodeLikelihood(build(name, (9,), code_layers=LAYERS))
+    codes, lengths = torch.randint(CODES, (3, 9, LAYERS)), torch.tensor([4, 9, 1])
+    cost = model(CodeBatch(codes, lengths))
+    assert cost.number == 14 * LAYERS
+    alone = [model(CodeBatch(codes[i : i + 1, : lengths[i]])).nats.item() for i in range(3)]
+    assert cost.nats.item() == pytest.approx(sum(alone), abs=1e-10)
+
+
+@every
+def test_wrong_codes_of_layers_are_named(name):
+    prior = build(name, (4, 4), code_layers=LAYERS)
+    with pytest.raises(ValueError, match=r"takes codes as \(batch, h, w, 3\), got shape \(2, 4, 4\)"):
+        prior.logits(torch.zeros(2, 4, 4, dtype=torch.int64))
+    with pytest.raises(ValueError, match=r"takes codes as \(batch, h, w, 3\).* got the shape \(4, 4, 2\)"):
+        prior.logits(torch.zeros(2, 4, 4, 2, dtype=torch.int64))
+    with pytest.raises(ValueError, match=r"takes codes as \(batch, h, w, 3\).* got the shape \(4, 4\)"):
+        sample(prior, 2, (4, 4))
+    with pytest.raises(ValueError, match=r"with code_layers=\.\.\. for codes with a last axis of layers"):
+        build(name, (4, 4)).logits(torch.zeros(2, 4, 4, 3, dtype=torch.int64))
+
+
 @every
 def test_dropout_is_for_training_alone(name):
     prior, codes = build(name, (4, 4), dropout=0.5), torch.randint(CODES, (2, 4, 4))
@@ -487,6 +625,7 @@ def test_wrong_lengths_are_named():
         (PixelCNN, {"kernel": 4}, "kernel must be odd"),
         (PixelCNN, {"layers": 0}, "layers must be at least 1"),
         (PixelCNN, {"classes": 0}, "classes must be at least 1"),
+        (PixelSNAIL, {"code_layers": 0}, "code_layers must be at least 1"),
         (PixelCNN, {"dropout": 1.0}, "dropout must be at least 0 and below 1"),
         (PixelCNN, {"dilations": (1, 2)}, "only sequences"),
         (PixelCNN, {"ndim": 1, "dilations": ()}, "dilations must have at least one"),

@@ -33,7 +33,7 @@ class Makers:
     """The real images. Each compared set has as many."""
     generator: Generator | None = None
     counts: Tensor | None = None
-    """(K,): the number of times that each code occurs in the training set."""
+    """(K,), or (layers, K): the number of times that each code occurs in the training set."""
     seed: int = 0
 
     def __len__(self) -> int:
@@ -43,7 +43,7 @@ class Makers:
         """The indices of the real images, in batches."""
         return (range(start, min(start + TOGETHER, len(self))) for start in range(0, len(self), TOGETHER))
 
-    def latents(self, indices: range) -> Tensor:  # -> (n, h, w), or (n, dim, ...)
+    def latents(self, indices: range) -> Tensor:  # -> (n, h, w), (n, h, w, layers), or (n, dim, ...)
         """The latents of real images: codes, or the means of a continuous latent."""
         return self.tokenizer.latents(self.pictures.take(indices))
 
@@ -107,14 +107,16 @@ def _drawn_classes(made: Makers) -> list[str] | None:
 
 
 def _independent(weights: Callable[[Makers], Tensor], name: str) -> Callable[[Makers], Iterator[Tensor]]:
-    """Codes drawn independently of each other."""
+    """Codes drawn independently of each other, by weights (K,), or (layers, K) if each layer has its own."""
 
     def drawn(made: Makers) -> Iterator[Tensor]:
         random = made.random(name)
         shape = made.latents(range(1)).shape[1:]
+        own = weights(made)
         for indices in made.batches():
-            codes = torch.multinomial(weights(made), len(indices) * shape.numel(), replacement=True, generator=random)
-            yield codes.view(len(indices), *shape)
+            number = len(indices) * shape.numel() // own.shape[:-1].numel()
+            codes = torch.multinomial(own, number, replacement=True, generator=random)
+            yield codes.movedim(0, -1).reshape(len(indices), *shape)
 
     return drawn
 
@@ -144,10 +146,16 @@ OF_CONTINUOUS = ("reconstruction", "samples", "interpolation")
 """The sets that exist for a model without codes, too."""
 
 
+OF_LAYERS = ("reconstruction", "samples", *BASELINES)
+"""The sets that exist for a model with layers, too: neighbours and interpolations take one code for each position."""
+
+
 def sets_of(tokenizer: "ImageTokenizer") -> list[str]:
     """The names of the sets that exist for a model."""
     if not tokenizer.is_discrete:
         return list(OF_CONTINUOUS)
+    if tokenizer.layers is not None:
+        return list(OF_LAYERS)
     return [name for name in SETS if NEIGHBOURS.get(name, 0) < tokenizer.codebook_size]
 
 
@@ -174,7 +182,9 @@ def frechet_distances(
         check_name(name, SETS, "the set")
         if name not in sets_of(made.tokenizer):
             there = ", ".join(sets_of(made.tokenizer))
-            raise ValueError(f"this model has no codes, or too few of them, for {name}; choose from {there}")
+            raise ValueError(
+                f"this model has no codes, or too few of them, or layers of them, for {name}; choose from {there}"
+            )
     real = _real(made, network, key, cache, progress)
     found, notes = {}, []
     for name in sets:

@@ -44,9 +44,19 @@ class PriorSettings:
         values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         return {name: value for name, value in values.items() if value is not None and name not in ("name", "crop")}
 
-    def build(self, codebook_size: int, *, ndim: int, classes: int | None, context: int | None) -> Prior:
+    def build(
+        self,
+        codebook_size: int,
+        *,
+        ndim: int,
+        classes: int | None,
+        context: int | None,
+        code_layers: int | None = None,
+    ) -> Prior:
         """The untrained network."""
-        return PRIORS[self.name](codebook_size, ndim=ndim, classes=classes, context=context, **self._given())
+        return PRIORS[self.name](
+            codebook_size, ndim=ndim, classes=classes, context=context, code_layers=code_layers, **self._given()
+        )
 
 
 def prior_plan() -> Plan:
@@ -80,11 +90,13 @@ class PriorExperiment:
     data: str | None = None
     """Where the data is. None means where the model's run found it."""
     codebook_size: int | None = None
-    """The number of codes in the codebook, once it is known."""
+    """The number of codes in the codebook, once it is known; with layers, in that of each."""
+    code_layers: int | None = None
+    """The number of codes at each position, once it is known. None means that codes have no axis of layers."""
     context: int | None = None
     """The number of codes in the codebook of the next coarser level."""
     shape: tuple[int, ...] | None = None
-    """The height and width of a map of codes; for sequences, the longest length in the training set."""
+    """The height and width of a map of codes, without layers; for sequences, the longest length in the training set."""
     sequences: bool = False
     """Whether codes form sequences of any length rather than maps."""
     seed: int = 0
@@ -115,4 +127,6 @@ class PriorExperiment:
         assert self.codebook_size is not None
         classes = len(self.class_names) if self.class_names else None
         ndim = 1 if self.sequences else 2
-        return self.prior.build(self.codebook_size, ndim=ndim, classes=classes, context=self.context)
+        return self.prior.build(
+            self.codebook_size, ndim=ndim, classes=classes, context=self.context, code_layers=self.code_layers
+        )

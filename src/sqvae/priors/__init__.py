@@ -13,7 +13,7 @@ PRIORS: Mapping[str, Callable[..., Prior]] = {
     "pixelsnail": PixelSNAIL,
 }
 """All priors by name. Each takes ``codebook_size``, ``ndim`` (2 for maps, 1 for sequences), ``channels``,
-``layers``, ``kernel``, ``classes``, ``context`` and ``dropout``."""
+``layers``, ``kernel``, ``classes``, ``context``, ``dropout`` and ``code_layers``."""
 
 __all__ = [
     "PRIORS",

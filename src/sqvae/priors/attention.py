@@ -4,7 +4,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import elu, scaled_dot_product_attention
 
-from sqvae.priors.residual import GatedUpdate, UpdateMemory
+from sqvae.priors.gating import GatedUpdate
+from sqvae.priors.residual import UpdateMemory
 
 FREQUENCIES = 10
 PLACES = 4 * FREQUENCIES
@@ -41,7 +42,7 @@ class AttentionLayer(nn.Module):
         channels: the number of channels of x, e and f.
         width: the total dimension of q, k and v over all heads.
         heads: the number of heads.
-        conditional, dropout: see :class:`sqvae.priors.residual.GatedUpdate`.
+        conditional, dropout: see :class:`sqvae.priors.gating.GatedUpdate`.
     """
 
     def __init__(self, channels: int, *, width: int, heads: int, conditional: bool, dropout: float) -> None:

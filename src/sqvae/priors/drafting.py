@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from sqvae.networks.modes import evaluating
 from sqvae.priors.causal import Window
 from sqvae.priors.contract import Draft, Prior
 
@@ -21,40 +22,53 @@ class RowDraft(Draft, ABC):
     """
 
     def __init__(self, prior: Prior, batch: int, shape: Sequence[int], known: Tensor | None) -> None:
-        super().__init__(batch, shape, prior.codebook_size, prior.embedding.weight.device)
-        self._embedding = prior.embedding
+        super().__init__(prior, batch, shape)
         self._known = known
-        self._width = shape[-1]
+        self._width = shape[prior.ndim - 1]
+        self._by_position = self._settled.view(batch, self.positions, *prior.layer_axis)
+        self._features = prior.embedding.weight.new_empty(0)
         self._nothing = prior.embedding.weight.new_zeros(batch, prior.channels)
         """(batch, channels): the padding outside of a map."""
 
     def _evaluate(self) -> Tensor:
+        layer = self.step % self.layers
+        if not layer:
+            self._features = self._at_position()
+        layer_head = self.prior.layer_head
+        if layer_head is None:
+            return self._features
+        with evaluating(layer_head):
+            return layer_head.next_logits(self._features, self.prior.embed(self._by_position[:, self.position, :layer]))
+
+    def _at_position(self) -> Tensor:  # -> (batch, K), or (batch, channels)
         row, column = divmod(self.position, self._width)
         if column == 0:
             self._begin_row(row, _row_of(self._known, row))
         return self._at(column)
 
     def _code_before(self) -> Tensor:  # -> (batch, channels)
-        """The embedding of the last code; padding before the first code."""
-        if not self.position:
-            return self._nothing
-        embedded: Tensor = self._embedding(self._settled[:, self.position - 1])
-        return embedded
+        """The embedding of the last position; padding before the first position."""
+        return self._embedded(self.position - 1, self.position)[:, 0] if self.position else self._nothing
 
     def _codes_above(self) -> Tensor:  # -> (batch, 1, w, channels)
-        """The embeddings of the last w codes; padding in the first row."""
+        """The embeddings of the last w positions; padding in the first row."""
         if self.position < self._width:
             return self._nothing[:, None, None].expand(-1, 1, self._width, -1)
-        embedded: Tensor = self._embedding(self._settled[:, self.position - self._width : self.position])
-        return embedded[:, None]
+        return self._embedded(self.position - self._width, self.position)[:, None]
+
+    def _embedded(self, start: int, end: int) -> Tensor:  # -> (batch, end - start, channels)
+        """The embeddings of some positions: with layers, the sums of those of their codes."""
+        embedded = self.prior.embed(self._by_position[:, start:end])
+        return embedded if self.prior.layer_head is None else embedded.sum(-2)
 
     @abstractmethod
     def _begin_row(self, row: int, known: Tensor | None) -> None:
         """Compute the parts that a row shares. Its condition is (batch, 1, w, channels) or (batch, 1, 1, channels)."""
 
     @abstractmethod
-    def _at(self, column: int) -> Tensor:  # -> (batch, K)
-        """The logits at the next position, which is in this column."""
+    def _at(self, column: int) -> Tensor:  # -> (batch, K), or (batch, channels)
+        """What the prior's head gives at the next position, which is in this column: logits, or with layers
+        features."""
 
 
 class RowMemory:

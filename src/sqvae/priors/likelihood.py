@@ -17,9 +17,10 @@ class CodeBatch:
     """A batch of examples of codes, with their lengths and conditions."""
 
     codes: Tensor
-    """``(batch, *shape)``: the codes; those beyond an example's length may be anything."""
+    """``(batch, *shape)``: the codes, of which a last axis may be layers; those beyond an example's length may be
+    anything."""
     lengths: Tensor | None = None
-    """(batch,): the number of codes of each sequence; None if all codes count. Codes beyond the length have no
+    """(batch,): the number of positions of each sequence; None if all codes count. Codes beyond the length have no
     effect, except for codes of the next coarser level: the last codes of an example depend a little on how those are
     padded."""
     condition: Condition | None = None
@@ -68,8 +69,8 @@ class CodeLikelihood(nn.Module):
 
     .. math:: \mathcal L = -\frac1N \sum_{i=1}^N \log p(c_i \mid c_{<i}, y)
 
-    The sum is over the N codes of all examples, without those beyond an example's length. To average over batches of
-    different sizes, sum :attr:`CodeCost.nats` and :attr:`CodeCost.number`, and divide.
+    The sum is over the N codes of all examples and of all layers, without those beyond an example's length. To average
+    over batches of different sizes, sum :attr:`CodeCost.nats` and :attr:`CodeCost.number`, and divide.
 
     Arguments:
         prior: one of :data:`sqvae.priors.PRIORS`.
@@ -87,7 +88,7 @@ class CodeLikelihood(nn.Module):
             temperature: not used. The training loop passes it to all models; it is for those that relax their codes.
         """
         logits = self.prior(x.codes, x.condition)
-        own = _own(x)
+        own = _own(x, len(self.prior.layer_axis))
         each = cross_entropy(logits.flatten(0, -2), x.codes.long().flatten(), reduction="none").view(x.codes.shape)
         nats = (each if own is None else torch.where(own, each, 0)).sum()
         number = torch.tensor(x.codes.numel(), device=nats.device) if own is None else own.sum()
@@ -96,13 +97,14 @@ class CodeLikelihood(nn.Module):
         return CodeCost(nats / shared, nats.detach(), number)
 
 
-def _own(x: CodeBatch) -> Tensor | None:  # -> (batch, n)
+def _own(x: CodeBatch, layer_axes: int) -> Tensor | None:  # -> (batch, n), or (batch, n, layers)
     """Whether each code counts; None if all do."""
     if x.lengths is None:
         return None
-    if x.codes.ndim != 2:
+    if x.codes.ndim != 2 + layer_axes:
         raise ValueError(
             f"only sequences (batch, n) have lengths, but the codes' shape is {tuple(x.codes.shape)}: leave lengths out"
         )
     check_range(x.lengths, 1, x.codes.shape[1], "lengths")
-    return within(x.lengths, x.codes.shape[1])
+    own = within(x.lengths, x.codes.shape[1])
+    return own.unsqueeze(-1).expand(x.codes.shape) if layer_axes else own

@@ -90,7 +90,7 @@ class PixelCNN(Prior):
     field is ``1 + (k // 2) * sum(d)`` positions, which are 127 by default.
 
     Arguments:
-        codebook_size: the number of codes, :math:`K`.
+        codebook_size: the number of codes, :math:`K`; with several layers of codes, that of each.
         ndim: 2 for maps, 1 for sequences.
         channels: the number of channels of either stack.
         layers: the number of layers. A map's layer sees ``kernel // 2`` rows and columns further than the one before.
@@ -98,6 +98,7 @@ class PixelCNN(Prior):
         dilations: the dilations of a sequence's layers, in turn; (1, 2, 4, 8, 16, 32) by default. Maps have none.
         classes, context: the sizes of the condition: see :class:`sqvae.priors.Prior`.
         dropout: the dropout probability of each layer's gated activation in training.
+        code_layers: the number of codes at each position: see :class:`sqvae.priors.Prior`.
     """
 
     def __init__(
@@ -112,8 +113,17 @@ class PixelCNN(Prior):
         classes: int | None = None,
         context: int | None = None,
         dropout: float = 0.0,
+        code_layers: int | None = None,
     ) -> None:
-        super().__init__(codebook_size, channels, ndim=ndim, classes=classes, context=context)
+        super().__init__(
+            codebook_size,
+            channels,
+            ndim=ndim,
+            classes=classes,
+            context=context,
+            code_layers=code_layers,
+            dropout=dropout,
+        )
         check_size(layers, "layers")
         reach = check_kernel(kernel)
         turns = _dilations(dilations, ndim)
@@ -129,17 +139,15 @@ class PixelCNN(Prior):
             for number in range(layers)
         )
         self.head = nn.Sequential(
-            nn.ReLU(), nn.Linear(channels, channels), nn.ReLU(), nn.Linear(channels, codebook_size)
+            nn.ReLU(), nn.Linear(channels, channels), nn.ReLU(), nn.Linear(channels, self.outputs)
         )
 
-    def _logits(self, codes: Tensor, known: Tensor | None) -> Tensor:
-        embedded = self.embedding(codes)
-        v, h = down(embedded), right(embedded)
+    def _features(self, e: Tensor, known: Tensor | None) -> Tensor:
+        v, h = down(e), right(e)
         stream = torch.cat((h, torch.zeros_like(h)), -1)
         for layer in self.layers:
             v, stream = layer(v, stream, known)
-        logits: Tensor = self.head(stream[..., self.channels :])
-        return logits
+        return stream[..., self.channels :]
 
     def _start(self, batch: int, shape: Sequence[int], known: Tensor | None) -> Draft:
         return PixelCNNDraft(self, batch, shape, known)
@@ -155,8 +163,6 @@ class PixelCNNDraft(RowDraft):
 
     def __init__(self, prior: PixelCNN, batch: int, shape: Sequence[int], known: Tensor | None) -> None:
         super().__init__(prior, batch, shape, known)
-        self._channels = prior.channels
-        self._head = prior.head
         layers = cast("Iterable[GatedLayer]", prior.layers)
         self._layers = [LayerMemory(layer, self._nothing, self._width) for layer in layers]
 
@@ -169,8 +175,8 @@ class PixelCNNDraft(RowDraft):
         stream = torch.cat((self._code_before() if column else self._nothing, self._nothing), -1)
         for layer in self._layers:
             stream = layer.at(column, stream)
-        logits: Tensor = self._head(stream[:, self._channels :])
-        return logits
+        outputs: Tensor = self.prior.head(stream[:, self.prior.channels :])
+        return outputs
 
 
 class LayerMemory:

@@ -37,7 +37,7 @@ class PixelSNAIL(Prior):
     residual layers of its own.
 
     Arguments:
-        codebook_size: the number of codes, :math:`K`.
+        codebook_size: the number of codes, :math:`K`; with several layers of codes, that of each.
         ndim: 2 for maps, 1 for sequences.
         channels: the number of channels of the network's layers.
         blocks: the number of blocks.
@@ -47,6 +47,7 @@ class PixelSNAIL(Prior):
         attention: the total dimension of queries, keys and values over all heads; half of the channels by default.
         classes, context: the sizes of the condition: see :class:`sqvae.priors.Prior`.
         dropout: the dropout probability in each layer in training.
+        code_layers: the number of codes at each position: see :class:`sqvae.priors.Prior`.
     """
 
     def __init__(
@@ -63,8 +64,17 @@ class PixelSNAIL(Prior):
         classes: int | None = None,
         context: int | None = None,
         dropout: float = 0.0,
+        code_layers: int | None = None,
     ) -> None:
-        super().__init__(codebook_size, channels, ndim=ndim, classes=classes, context=context)
+        super().__init__(
+            codebook_size,
+            channels,
+            ndim=ndim,
+            classes=classes,
+            context=context,
+            code_layers=code_layers,
+            dropout=dropout,
+        )
         width = channels // 2 if attention is None else attention
         for size, name in ((blocks, "blocks"), (layers, "layers"), (heads, "heads"), (width, "attention")):
             check_size(size, name)
@@ -85,16 +95,14 @@ class PixelSNAIL(Prior):
             )
             for _ in range(blocks)
         )
-        self.head = nn.Sequential(nn.ELU(), nn.Linear(channels, codebook_size))
+        self.head = nn.Sequential(nn.ELU(), nn.Linear(channels, self.outputs))
 
-    def _logits(self, codes: Tensor, known: Tensor | None) -> Tensor:
-        e = self.embedding(codes)
-        p = places(codes.shape[1], codes.shape[2], e)
-        x = self.first(e)
+    def _features(self, e: Tensor, known: Tensor | None) -> Tensor:
+        p = places(e.shape[1], e.shape[2], e)
+        x: Tensor = self.first(e)
         for block in self.blocks:
             x = block(x, e, p, known)
-        logits: Tensor = self.head(x)
-        return logits
+        return x
 
     def _start(self, batch: int, shape: Sequence[int], known: Tensor | None) -> Draft:
         return PixelSNAILDraft(self, batch, shape, known)
@@ -110,7 +118,6 @@ class PixelSNAILDraft(RowDraft):
         self._blocks = [
             BlockMemory(block, self._nothing, (self.positions // self._width, self._width)) for block in blocks
         ]
-        self._head = prior.head
 
     def _begin_row(self, row: int, known: Tensor | None) -> None:
         self._first.begin_row(self._codes_above())
@@ -124,8 +131,8 @@ class PixelSNAILDraft(RowDraft):
             if self.position:
                 block.attention.settle(before)
             x = block.at(column, x)
-        logits: Tensor = self._head(x)
-        return logits
+        outputs: Tensor = self.prior.head(x)
+        return outputs
 
 
 class BlockMemory:

@@ -10,7 +10,7 @@ from sqvae.distributions.checks import check_finite, check_offset, check_size
 from sqvae.priors.contract import Condition, Draft, Prior
 
 Progress = Callable[[int, int], None]
-"""A function that is called after each position with the number of positions that are done and their total."""
+"""A function that is called after each code with the number of codes that are done and their total."""
 
 DraftMaker = Callable[[Prior, int, Sequence[int], Condition | None], Draft]
 
@@ -83,34 +83,33 @@ def sample(
     progress: Progress | None = None,
     draft: DraftMaker | None = None,
 ) -> Tensor:  # -> (batch, *shape)
-    """Codes sampled from a prior, position by position.
+    """Codes sampled from a prior, position by position, and with layers layer by layer at each.
 
-    The random numbers depend on the seed, the index of the example and the position only. So the batch size makes no
-    difference, up to rounding: ``sample(prior, 8, ...)`` returns what ``sample(prior, 5, ...)`` and ``sample(prior, 3,
-    ..., first=5)`` return.
+    The random numbers depend on the seed, the index of the example and the place of the code in it only. So the batch
+    size makes no difference, up to rounding: ``sample(prior, 8, ...)`` returns what ``sample(prior, 5, ...)`` and
+    ``sample(prior, 3, ..., first=5)`` return.
 
     Arguments:
         prior: one of :data:`sqvae.priors.PRIORS`.
         batch: the number of examples.
-        shape: the shape of each example: (h, w), or (n,).
+        shape: the shape of each example: (h, w), or (n,); with layers one axis more.
         condition: the condition of each example, for a conditional prior.
         temperature, top_k, top_p: see :func:`draw`.
         seed: the seed of the random numbers.
         first: the index of the first example.
-        progress: a function that is called after each position with the number of positions that are done and their
-            total.
+        progress: a function that is called after each code with the number of codes that are done and their total.
         draft: a function that starts the draft to evaluate the prior with; by default :meth:`sqvae.priors.Prior.start`.
     """
     check_choices(temperature, top_k, top_p)
     check_size(batch, "batch")
     check_size(first, "first", least=0)
     begun = prior.start(batch, shape, condition) if draft is None else draft(prior, batch, shape, condition)
-    uniform = uniform_numbers(seed, range(first, first + batch), begun.positions).to(prior.embedding.weight.device)
-    for position in range(begun.positions):
+    uniform = uniform_numbers(seed, range(first, first + batch), begun.steps).to(prior.embedding.weight.device)
+    for step in range(begun.steps):
         logits = begun.next_logits()
-        begun.put(draw(logits, uniform[:, position], temperature=temperature, top_k=top_k, top_p=top_p))
+        begun.put(draw(logits, uniform[:, step], temperature=temperature, top_k=top_k, top_p=top_p))
         if progress is not None:
-            progress(position + 1, begun.positions)
+            progress(step + 1, begun.steps)
     return begun.codes
 
 

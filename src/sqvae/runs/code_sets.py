@@ -34,19 +34,28 @@ class CodeSet:
     def __len__(self) -> int:
         return len(self.codes if self.lengths is None else self.lengths)
 
-    def sequences(self) -> tuple[Tensor, ...]:  # -> (n,), each
+    def sequences(self) -> tuple[Tensor, ...]:  # -> (n,) or (n, layers), each
         """The codes of each example by themselves."""
-        apart = self.codes.flatten(1).unbind() if self.lengths is None else self.codes.split(self.lengths.tolist())
-        return tuple(apart)
+        if self.lengths is not None:
+            return tuple(self.codes.split(self.lengths.tolist()))
+        return tuple(self.codes.flatten(1, -2 if self.layered else -1).unbind())
 
-    def counts(self, codebook_size: int) -> Tensor:  # -> (K,)
-        """How often each code occurs."""
-        return torch.bincount(self.codes.flatten().long(), minlength=codebook_size)
+    def counts(self, codebook_size: int) -> Tensor:  # -> (K,), or (layers, K)
+        """How often each code occurs, in each layer if there are layers."""
+        return code_counts(self.codes, codebook_size, layered=self.layered)
 
     @property
     def coarsest(self) -> "CodeSet":
         """Those of the first layer, or all of them where there are no layers."""
         return replace(self, codes=self.codes[..., 0], layered=False) if self.layered else self
+
+
+def code_counts(codes: Tensor, codebook_size: int, *, layered: bool) -> Tensor:  # (...) -> (K,), or (layers, K)
+    """How often each code occurs; with layers, the last axis, in each of them."""
+    if not layered:
+        return torch.bincount(codes.flatten().long(), minlength=codebook_size)
+    layers = codes.flatten(0, -2).unbind(-1)
+    return torch.stack([torch.bincount(own.long(), minlength=codebook_size) for own in layers])
 
 
 def codes_of_sets(
@@ -64,7 +73,7 @@ def codes_of_sets(
         return _encoded(tokenizer, prepared, progress)
     path = folder / "codes.safetensors"
     marks = {"format": FORMAT, "fingerprint": tokenizer.fingerprint, "data_key": prepared.key_of_sets}
-    found = _read(path, marks)
+    found = _read(path, marks, layered=tokenizer.layers is not None)
     if found is None:
         found = _encoded(tokenizer, prepared, progress)
         with suppress(OSError, SafetensorError):  # a run that may only be read costs time, and nothing else
@@ -77,8 +86,8 @@ def _encoded(tokenizer: Tokenizer, prepared: Prepared, progress: Progress | None
     return {split: encode(tokenizer, prepared.part(split), f"encoding the {split} set", progress) for split in SPLITS}
 
 
-def _read(path: Path, marks: Mapping[str, str]) -> dict[str, CodeSet] | None:
-    """What a file holds, if it is of this model and this data."""
+def _read(path: Path, marks: Mapping[str, str], *, layered: bool) -> dict[str, CodeSet] | None:
+    """What a file holds, if it is of this model and this data. The model tells whether there are layers."""
     try:
         with safe_open(path, framework="pt") as file:
             if dict(file.metadata() or {}) != dict(marks):
@@ -88,6 +97,7 @@ def _read(path: Path, marks: Mapping[str, str]) -> dict[str, CodeSet] | None:
                 split: CodeSet(
                     file.get_tensor(split),
                     file.get_tensor(f"{split}.lengths") if f"{split}.lengths" in names else None,
+                    layered,
                 )
                 for split in SPLITS
             }

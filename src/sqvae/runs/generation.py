@@ -47,7 +47,8 @@ class Generator:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of an example's codes: a map's height and width, or the longest sequence that it was trained on."""
+        """Of an example's codes, without layers: a map's height and width, or the longest sequence that it was trained
+        on."""
         assert self.experiment.shape is not None
         return self.experiment.shape
 
@@ -64,12 +65,12 @@ class Generator:
         first: int = 0,
         batch: int = 64,
         progress: Progress | None = None,
-    ) -> Tensor:  # -> (number, *shape)
+    ) -> Tensor:  # -> (number, *shape), or (number, *shape, layers)
         """Codes drawn from the prior; the tokenizer decodes them.
 
         Arguments:
             number: how many examples.
-            shape: of each: (h, w), or (n,). None: as in training.
+            shape: of each, without layers: (h, w), or (n,). None: as in training.
             classes: the names of the classes to draw from, in turn, where the prior knows classes. None: all.
             temperature, top_k, top_p: see :func:`sqvae.priors.draw`.
             seed: of the random numbers. The same seed gives the same examples, in whatever batches.
@@ -105,7 +106,7 @@ class Generator:
         return sample(
             self.prior,
             len(examples),
-            tuple(shape or self.shape),
+            (*(shape or self.shape), *self.prior.layer_axis),
             condition=condition,
             seed=seed,
             first=examples.start,

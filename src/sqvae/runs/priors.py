@@ -15,7 +15,7 @@ from sqvae.data import Progress, classes_of
 from sqvae.data.named import SETS
 from sqvae.distributions.processes import own_rows
 from sqvae.priors import CodeBatch, CodeCost, CodeLikelihood, Condition
-from sqvae.runs.code_sets import SPLITS, CodeSet, codes_of_sets
+from sqvae.runs.code_sets import SPLITS, CodeSet, code_counts, codes_of_sets
 from sqvae.runs.prepared import Announce, Prepared, Trainable, prepare, settled_source, with_passes
 from sqvae.tokenizers import load
 from sqvae.training import Examples, RunFolder, Task, Validation, first_process_first, read_json, stream_seed
@@ -29,7 +29,7 @@ class CodeMaps:
     """Maps of codes, with what is given of each."""
 
     codes: Tensor
-    """(N, h, w)"""
+    """(N, h, w), or (N, h, w, layers)"""
     classes: Tensor | None = None
     """(N,)"""
     above: Tensor | None = None
@@ -38,9 +38,9 @@ class CodeMaps:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def counts(self, codebook_size: int) -> Tensor:  # -> (K,)
-        """How often each code occurs."""
-        return torch.bincount(self.codes.flatten().long(), minlength=codebook_size)
+    def counts(self, codebook_size: int) -> Tensor:  # -> (K,), or (layers, K)
+        """How often each code occurs, in each layer if there are layers."""
+        return code_counts(self.codes, codebook_size, layered=self.codes.ndim == 4)
 
     def take(self, indices: Tensor) -> CodeBatch:  # (B,)
         """Some of the maps."""
@@ -55,7 +55,7 @@ class CodeSequences:
     """Sequences of codes, of any lengths, of which pieces are taken.
 
     Arguments:
-        sequences: (n,) each.
+        sequences: (n,) each, or (n, layers).
         crop: how long a piece is at most; where it begins is drawn from torch's own generator. None: from the beginning
             to the end.
     """
@@ -66,9 +66,10 @@ class CodeSequences:
     def __len__(self) -> int:
         return len(self.sequences)
 
-    def counts(self, codebook_size: int) -> Tensor:  # -> (K,)
-        """How often each code occurs."""
-        return torch.bincount(torch.cat(self.sequences).long(), minlength=codebook_size)
+    def counts(self, codebook_size: int) -> Tensor:  # -> (K,), or (layers, K)
+        """How often each code occurs, in each layer if there are layers."""
+        codes = torch.cat(self.sequences)
+        return code_counts(codes, codebook_size, layered=codes.ndim == 2)
 
     def take(self, indices: Tensor) -> CodeBatch:  # (B,)
         """A piece of some of them."""
@@ -80,7 +81,7 @@ class CodeSequences:
         return CodeBatch(pad_sequence(chosen, batch_first=True), lengths)
 
 
-def _piece(codes: Tensor, place: float, length: int) -> Tensor:  # (n,) -> (at most length,)
+def _piece(codes: Tensor, place: float, length: int) -> Tensor:  # (n, ...) -> (at most length, ...)
     start = int(place * (max(len(codes) - length, 0) + 1))
     return codes[start : start + length]
 
@@ -97,7 +98,7 @@ class PreparedPrior(Trainable):
     validation: CodeExamples
     test: CodeExamples
     counts: Tensor
-    """(K,): how often each code occurs in training."""
+    """(K,), or (layers, K): how often each code occurs in training."""
     data_key: str
 
     @property
@@ -126,21 +127,23 @@ class PreparedPrior(Trainable):
         return {**cost_of(model, examples, progress=progress), **costs_without_prior(self.counts, examples)}
 
 
-def costs_without_prior(training: Tensor, examples: CodeExamples) -> dict[str, float]:  # (K,)
+def costs_without_prior(training: Tensor, examples: CodeExamples) -> dict[str, float]:  # (K,), or (layers, K)
     """What a set costs without a prior, to compare with: see :func:`independent_costs`."""
-    return independent_costs(training, examples.counts(len(training)))
+    return independent_costs(training, examples.counts(training.shape[-1]))
 
 
-def independent_costs(training: Tensor, counts: Tensor) -> dict[str, float]:  # (K,), (K,)
+def independent_costs(training: Tensor, counts: Tensor) -> dict[str, float]:  # (K,) or (layers, K), each
     r"""What codes cost that are coded one by one, by how often each occurs in training, or as if all were equally
     likely.
 
     .. math:: -\sum_k \frac{n_k}{n} \log_2 \frac{m_k + 1}{m + K}, \qquad \log_2 K
+
+    With layers each has a histogram of its own, and the cost is the mean over all their codes.
     """
-    logs = ((training + 1) / (training.sum() + len(training))).double().log2()
+    logs = ((training + 1) / (training.sum(-1, keepdim=True) + training.shape[-1])).double().log2()
     return {
         "histogram_bits_per_code": -float((counts * logs).sum() / counts.sum()),
-        "uniform_bits_per_code": math.log2(len(training)),
+        "uniform_bits_per_code": math.log2(training.shape[-1]),
     }
 
 
@@ -184,7 +187,7 @@ class PriorTask:
     Arguments:
         model: the prior that is trained.
         validation: what it is judged on.
-        counts: (K,), how often each code occurs in training.
+        counts: (K,) or (layers, K), how often each code occurs in training.
     """
 
     def __init__(self, model: CodeLikelihood, validation: CodeExamples, counts: Tensor) -> None:
@@ -228,6 +231,7 @@ def prepare_prior(
         fingerprint=_same(experiment.fingerprint, tokenizer.fingerprint, experiment.tokenizer),
         data=source,
         codebook_size=tokenizer.codebook_size,
+        code_layers=tokenizer.layers,
         sequences=sets["train"].lengths is not None,
         shape=_shape(sets["train"]),
         training=with_passes(experiment.training, len(sets["train"])),
@@ -272,6 +276,7 @@ def _given_codes(
     if experiment.above is None:
         return experiment, {}
     coarse, its_data, its_sets = _codes(experiment.above, experiment.data, announce, progress)
+    coarse.check_without_layers("the coarser level of a hierarchy has")
     if its_data.key_of_sets != data.key_of_sets:
         raise ConfigurationError(
             f"{experiment.above} was trained on other data than {experiment.tokenizer}, on pictures of another size, "
@@ -312,7 +317,8 @@ def is_run(folder: RunFolder) -> bool:
 
 
 def _shape(codes: CodeSet) -> tuple[int, ...]:
-    return tuple(codes.codes.shape[1:]) if codes.lengths is None else (int(codes.lengths.max()),)
+    """The height and width of maps, or the longest length of sequences."""
+    return tuple(codes.codes.shape[1:3]) if codes.lengths is None else (int(codes.lengths.max()),)
 
 
 def _same(before: str | None, now: str, run: str) -> str:

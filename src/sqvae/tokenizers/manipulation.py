@@ -32,6 +32,7 @@ def neighbour_table(tokenizer: Tokenizer, k: int) -> Tensor:  # -> (K,)
 
 def neighbours(tokenizer: Tokenizer, codes: Tensor, k: int) -> Tensor:  # (batch, h, w) -> (batch, h, w)
     """The codes, each replaced by its k-th nearest code."""
+    tokenizer.check_without_layers("neighbours take")
     return neighbour_table(tokenizer, k)[codes.long().to(tokenizer.device)]
 
 
@@ -65,6 +66,7 @@ def interpolated(
         )
     if ((ratios < 0) | (ratios > 1)).any():
         raise ValueError(f"ratios must lie between 0 and 1, got {ratios.min():g} ... {ratios.max():g}")
+    tokenizer.check_without_layers("an interpolation takes")
     with torch.inference_mode():
         a, b = (tokenizer.encodings(pictures) for pictures in (first, second))
         between = torch.lerp(a, b, ratios.to(a)[:, None, None, None])
