@@ -20,7 +20,16 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from sqvae.codec import Adaptive, CodeFile, CodeWriter, CompressedFile, CompressedWriter, UnitFile
+from sqvae.codec import (
+    Adaptive,
+    CodeFile,
+    CodeWriter,
+    CompressedFile,
+    CompressedWriter,
+    LanguageFile,
+    UnitFile,
+    write_language_file,
+)
 from sqvae.codec.formats import to_npz
 from sqvae.codec.units import UnitWriter
 from sqvae.config import DataSettings, Experiment, NetworkSettings, QuantizerSettings
@@ -112,6 +121,18 @@ def _read_units(folder: Path) -> Reading:
     rows = [(unit.name, unit.speaker, unit.frames, unit.samples, unit.codes.tolist()) for unit in file.units()]
     told = [] if file.checked else ["without a checksum"]
     return Reading(digest(file.fingerprint, file.codebook_size, file.rate, file.codes_per_second, rows), told)
+
+
+def _make_token_ids(folder: Path) -> list[Path]:
+    (path,) = _make_codes(folder)
+    write_language_file(path, folder / "ids.jsonl", pattern="delayed")
+    path.unlink()
+    return [folder / "ids.jsonl"]
+
+
+def _read_token_ids(folder: Path) -> Reading:
+    file = LanguageFile.open(folder / "ids.jsonl")
+    return Reading(digest(file.vocabulary, file.fingerprint, [(name, codes.tolist()) for name, codes in file.rows()]))
 
 
 def _make_compressed(folder: Path) -> list[Path]:
@@ -330,6 +351,7 @@ FORMATS: Mapping[str, Format] = {
     "codes": Format(_make_codes, _read_codes, sealed=True),
     "codes-npz": Format(_make_codes_npz, _read_codes, sealed=True),
     "units": Format(_make_units, _read_units, sealed=True),
+    "token-ids": Format(_make_token_ids, _read_token_ids, sealed=False),  # whole rows may be left out
     "sqz": Format(_make_compressed, _read_compressed, sealed=True),
     "model": Format(_make_model, _read_model, sealed=True),
     "configuration": Format(_make_configuration, _read_model, sealed=True),

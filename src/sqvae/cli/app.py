@@ -41,6 +41,7 @@ from sqvae.cli.options import (
     Split,
     Steps,
     Strict,
+    TokenPattern,
 )
 from sqvae.cli.root import (
     app,
@@ -332,6 +333,38 @@ def decode(
             progress=progress,
         )
     show_saved(saved)
+
+
+@app.command(epilog="Example: sqvae tokens codes.safetensors -o ids.jsonl --pattern delayed")
+def tokens(
+    codes: Annotated[Path, typer.Argument(metavar="CODES", help="A file of codes from `sqvae encode`.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The table to write (.jsonl).")],
+    pattern: Annotated[
+        TokenPattern,
+        typer.Option(
+            "--pattern",
+            metavar="flat|delayed",
+            help="The order of the ids: layer after layer at each position, or one step later for each layer.",
+        ),
+    ] = TokenPattern.flat,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write codes as token ids for training language models: a table with one row for each example.
+
+    Each layer of codes has ids of its own, and one more id stands for no code. Codes can be restored exactly.
+    """
+    from sqvae.cli import console
+    from sqvae.inference import write_tokens
+
+    with console.progress_bar() as progress:
+        file = write_tokens(codes, out, pattern=pattern.value, overwrite=overwrite, progress=progress)
+    vocabulary = file.vocabulary
+    layers = "" if vocabulary.layers is None else f" in each of {vocabulary.layers} layers"
+    console.out.print(
+        f"{out}: the codes of {codes} as token ids below {vocabulary.size:,}: {vocabulary.codebook_size:,} codes"
+        f"{layers}, and {vocabulary.pad:,} for no code",
+        soft_wrap=True,
+    )
 
 
 @app.command(epilog="Example: sqvae abx runs/speech triphones.item --data recordings")

@@ -10,7 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 GROUPS: Mapping[str, Sequence[str]] = {
     "Train": ("train", "resume", "list"),
     "Evaluate": ("evaluate", "inspect", "explore", "report"),
-    "Codes": ("encode", "decode", "reconstruct", "compress", "decompress"),
+    "Codes": ("encode", "decode", "tokens", "reconstruct", "compress", "decompress"),
     "Generate": ("train-prior", "sample", "interpolate", "neighbors", "fid"),
     "Export": ("export",),
     "Speech": ("abx",),

@@ -32,6 +32,13 @@ class Split(str, Enum):
     test = "test"
 
 
+class TokenPattern(str, Enum):
+    """The orders of token ids."""
+
+    flat = "flat"
+    delayed = "delayed"
+
+
 class Listing(str, Enum):
     """The lists of `sqvae list`."""
 

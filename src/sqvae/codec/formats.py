@@ -33,7 +33,7 @@ NPZ = ".npz"
 WORDS = ("names", "speakers")
 """Tensors that contain text: UTF-8, each word terminated by a zero byte."""
 TEXTS = ("format", "fingerprint", CHECKSUM)
-NUMBERS = ("codebook_size", "picture_shape", "codes_per_second", "rate")
+NUMBERS = ("codebook_size", "picture_shape", "layers", "codes_per_second", "rate")
 """Metadata: text, and JSON of one or several numbers."""
 
 PIECE = 1 << 22

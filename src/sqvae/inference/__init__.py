@@ -1,6 +1,6 @@
 """Trained models at work on files: encode, decode, reconstruct, compress, sample."""
 
-from sqvae.inference.coding import Encoded, decode, encode, noun_of, reconstruct
+from sqvae.inference.coding import Encoded, decode, encode, noun_of, reconstruct, write_tokens
 from sqvae.inference.compression import Compressed, Compressor, compress, compressor_of, decompress
 from sqvae.inference.folders import PictureFolder, Saved
 from sqvae.inference.sampling import Choices, sample_to_files
@@ -20,4 +20,5 @@ __all__ = [
     "noun_of",
     "reconstruct",
     "sample_to_files",
+    "write_tokens",
 ]

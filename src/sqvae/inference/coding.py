@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqvae.codec import SAFETENSORS, check_ending
+from sqvae.codec import JSON_LINES, SAFETENSORS, LanguageFile, check_ending, write_language_file
 from sqvae.data import Progress, Skipped
 from sqvae.files import check_free
 from sqvae.inference.folders import Saved, check_apart
@@ -135,6 +135,31 @@ def decode(
         announce=announce,
         progress=progress,
     )
+
+
+def write_tokens(
+    codes: str | Path,
+    path: str | Path,
+    *,
+    pattern: str = "flat",
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> LanguageFile:
+    """Write a file of codes as token ids for language models, a row for each example.
+
+    :func:`sqvae.codec.write_language_file` does the same, and replaces what is there.
+
+    Arguments:
+        codes: a file that :func:`encode` has written.
+        path: of the table; it ends in .jsonl.
+        pattern: the order of the ids: ``"flat"`` or ``"delayed"``.
+        overwrite: whether a file of that name may be replaced.
+        progress: called with what is being done, how many are done and how many there are.
+    """
+    path = Path(path)
+    check_ending(path, [JSON_LINES], "file of token ids")
+    check_free(path, overwrite)
+    return write_language_file(codes, path, pattern=pattern, progress=progress)
 
 
 def reconstruct(
