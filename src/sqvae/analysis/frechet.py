@@ -33,7 +33,7 @@ class Makers:
     """The real images. Each compared set has as many."""
     generator: Generator | None = None
     counts: Tensor | None = None
-    """(K,), or (layers, K): the number of times that each code occurs in the training set."""
+    """The number of times that each code occurs in the training set, (K,); with layers that of each, (layers, K)."""
     seed: int = 0
 
     def __len__(self) -> int:

@@ -98,7 +98,7 @@ class PreparedPrior(Trainable):
     validation: CodeExamples
     test: CodeExamples
     counts: Tensor
-    """(K,), or (layers, K): how often each code occurs in training."""
+    """How often each code occurs in training, (K,); with layers how often in each of them, (layers, K)."""
     data_key: str
 
     @property
