@@ -99,6 +99,8 @@ class Prior(nn.Module, ABC):
         self.layer_head: LayerHead | None = None
         if code_layers is not None:
             self.layer_head = LayerHead(channels, codebook_size, code_layers, dropout=dropout)
+            # The sum over a position's layers begins with the variance of a single embedding.
+            nn.init.normal_(self.embedding.weight, std=code_layers**-0.5)
 
     def forward(self, codes: Tensor, condition: Condition | None = None) -> Tensor:
         """See :meth:`logits`."""
