@@ -135,12 +135,13 @@ def test_a_file_of_codes_becomes_a_table_and_comes_back(pattern, kind, ending, t
     assert torch.equal(torch.stack(restored), codes)
 
 
+@pytest.mark.parametrize("layers", [None, 3])
 @patterns
-def test_units_of_speech_are_rows_of_any_length(pattern, tmp_path):
-    units = [torch.randint(K, (length,)) for length in (4, 1, 0, 9)]
-    with UnitWriter(
-        tmp_path / "units.safetensors", codebook_size=K, fingerprint="f", codes_per_second=50, rate=16_000
-    ) as writer:
+def test_units_of_speech_are_rows_of_any_length(pattern, layers, tmp_path):
+    axis = () if layers is None else (layers,)
+    units = [torch.randint(K, (length, *axis)) for length in (4, 1, 0, 9)]
+    about = {"codebook_size": K, "fingerprint": "f", "codes_per_second": 50, "rate": 16_000, "layers": layers}
+    with UnitWriter(tmp_path / "units.safetensors", **about) as writer:
         for number, codes in enumerate(units):
             writer.add(codes)
             writer.end(f"{number}.wav", "anna", frames=2 * len(codes), samples=320 * len(codes))

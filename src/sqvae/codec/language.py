@@ -271,7 +271,7 @@ def _of_units(file: UnitFile) -> _Stored:
     def examples() -> Iterator[tuple[str, Tensor]]:
         return ((unit.name, unit.codes) for unit in file.units())
 
-    return _Stored(file.fingerprint, file.codebook_size, None, len(file), examples)
+    return _Stored(file.fingerprint, file.codebook_size, file.layers, len(file), examples)
 
 
 class _Row(NamedTuple):

@@ -99,6 +99,11 @@ def compressor_of(
             f"does not hold: train one without, with `sqvae train-prior {run} --out DIR`, and pass `prior=DIR`; or "
             f"pass `learned=False`"
         )
+    if generator.tokenizer.layers is not None:
+        raise ValueError(
+            f"the codes of {run} have {generator.tokenizer.layers} layers, and a prior compresses only codes without "
+            f"layers: pass `learned=False`"
+        )
     height, width = generator.shape
     return Compressor(generator.tokenizer, Learned(generator.prior, batch_size=batch), ((height, width),))
 
