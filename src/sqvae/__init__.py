@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sqvae.modalities.images.tokenizer import ImageTokenizer
     from sqvae.modalities.speech.tokenizer import SpeechTokenizer
     from sqvae.modalities.vectors.tokenizer import VectorTokenizer
-    from sqvae.models import SQVAE, VAE, Bound, LatentModel, Objective
+    from sqvae.models import SQVAE, VAE, Bound, HierarchicalModel, LatentModel, Objective
     from sqvae.quantizers import (
         LATENTS,
         QUANTIZERS,
@@ -76,7 +76,7 @@ _HOMES = {
         "one_hot_directions",
     ),
     "sqvae.training": ("Annealing",),
-    "sqvae.models": ("SQVAE", "VAE", "Bound", "LatentModel", "Objective"),
+    "sqvae.models": ("SQVAE", "VAE", "Bound", "HierarchicalModel", "LatentModel", "Objective"),
     "sqvae.data": ("ImageProcessor",),
     "sqvae.data.speech": ("SpeechProcessor",),
     "sqvae.config": ("Experiment",),
@@ -103,6 +103,7 @@ __all__ = [
     "GaussianLatent",
     "GaussianLikelihood",
     "GaussianQuantizer",
+    "HierarchicalModel",
     "ImageProcessor",
     "ImageTokenizer",
     "LatentModel",

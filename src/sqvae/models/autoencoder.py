@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from sqvae.distributions.checks import check_choice, check_size
 from sqvae.likelihoods import Fit, Likelihood
 from sqvae.networks.modes import evaluating
-from sqvae.quantizers import GaussianLatent, Quantized, Quantizer, Stage
+from sqvae.quantizers import GaussianLatent, Quantized, QuantizedLevels, Quantizer, Stage
 
 LatentTerms = Literal["sum", "mean"]
 
@@ -42,8 +43,8 @@ class Objective:
     """The decoder's output."""
     fit: Fit
     """How well it explains the data."""
-    quantized: Quantized
-    """The quantizer's result."""
+    quantized: Quantized | QuantizedLevels
+    """The quantizer's result, or those of all levels of a hierarchy."""
     dimensions: float | Tensor
     latent_weight: float = 1.0
     """The weight of the quantizer's terms in the loss."""
@@ -108,8 +109,7 @@ class LatentModel(nn.Module):
         check_choice(latent_terms, get_args(LatentTerms), "latent_terms")
         if not isinstance(quantizer, Quantizer):
             raise TypeError(f"the second part must be a quantizer, as in LATENTS; got {_describe(quantizer)}")
-        if not isinstance(likelihood, Likelihood):
-            raise TypeError(f"the last part must be a likelihood, as in LIKELIHOODS; got {_describe(likelihood)}")
+        check_likelihood(likelihood)
         self.encoder = encoder
         self.quantizer = quantizer
         self.decoder = decoder
@@ -164,8 +164,18 @@ class LatentModel(nn.Module):
         """The reconstruction of data from its codes."""
         return self.decode(self.encode(x))
 
+    def with_networks(self, change: Callable[[nn.Module], nn.Module]) -> "LatentModel":
+        """The same model with other networks: what `change` makes of the encoder and of the decoder."""
+        return LatentModel(change(self.encoder), self.quantizer, change(self.decoder), self.likelihood)
+
     def _encodings(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         return encodings_of(self.encoder(self.likelihood.embed(x)), self.quantizer)
+
+
+def check_likelihood(likelihood: object) -> None:
+    """Raise if something else is given for a likelihood."""
+    if not isinstance(likelihood, Likelihood):
+        raise TypeError(f"the last part must be a likelihood, as in LIKELIHOODS; got {_describe(likelihood)}")
 
 
 def encodings_of(encoded: Any, quantizer: Quantizer) -> tuple[Tensor, Tensor | None]:

@@ -9,6 +9,7 @@ from sqvae.quantizers.continuous import GaussianLatent
 from sqvae.quantizers.contract import Quantized, Quantizer, Stage
 from sqvae.quantizers.faults import faults_of
 from sqvae.quantizers.gaussian import GaussianQuantizer
+from sqvae.quantizers.levels import LevelQuantizers, QuantizedLevels
 from sqvae.quantizers.residual import LayeredQuantizer, ResidualQuantizer, ResidualVectorQuantizer
 from sqvae.quantizers.vector import EMAVectorQuantizer, VectorQuantizer
 from sqvae.quantizers.von_mises_fisher import VonMisesFisherQuantizer
@@ -63,7 +64,9 @@ __all__ = [
     "GaussianLatent",
     "GaussianQuantizer",
     "LayeredQuantizer",
+    "LevelQuantizers",
     "Quantized",
+    "QuantizedLevels",
     "Quantizer",
     "ResidualQuantizer",
     "ResidualVectorQuantizer",

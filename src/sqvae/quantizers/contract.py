@@ -93,6 +93,11 @@ class Quantized:
         return self.depths.unsqueeze(-1) == torch.arange(1, len(self.layer_sizes) + 1, device=self.depths.device)
 
     @property
+    def levels(self) -> tuple["Quantized", ...]:
+        """The output of each level: of a quantizer by itself, its own."""
+        return (self,)
+
+    @property
     def perplexity(self) -> Tensor:
         """(), or (L,) with layers: the perplexity of the codes in this batch, between 1 and K.
 
@@ -245,6 +250,11 @@ class Quantizer(nn.Module, ABC):
     def books(self) -> Sequence["CodebookQuantizer"]:
         """The parts that have a codebook: one for each layer of codes, and none for a continuous latent."""
         return ()
+
+    @property
+    def levels(self) -> tuple["Quantizer", ...]:
+        """The quantizer of each level of a hierarchy: of a quantizer by itself, its own."""
+        return (self,)
 
     def project(self, vectors: Tensor) -> Tensor:  # (..., d) -> (..., d)
         """Encodings in the form in which they are compared with codes. By default they are unchanged."""
