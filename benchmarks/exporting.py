@@ -25,6 +25,7 @@ from sqvae.export.exportable import encoder_and_decoder
 from sqvae.export.exporting import FORMATS, traced
 from sqvae.modalities.images.data import new_model
 from sqvae.modalities.images.tokenizer import ImageTokenizer
+from sqvae.models import LatentModel
 from sqvae.recipes import RECIPES
 
 NETWORKS = {"mnist": (1, 28), "cifar10": (3, 32), "celeba": (3, 64)}
@@ -58,6 +59,7 @@ def tokenizer_of(recipe: str) -> ImageTokenizer:
     channels, side = NETWORKS[recipe]
     experiment = override(RECIPES[recipe](), [f"data.size={side}", f"data.channels={channels}"])
     model = new_model(experiment).train()
+    assert isinstance(model, LatentModel)
     pictures = smooth_pictures(64, channels, side)
     with torch.no_grad():
         for _ in range(10):

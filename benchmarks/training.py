@@ -194,6 +194,7 @@ class FewExamples:
 
 def _loop_seconds(experiment: Experiment, few: FewExamples, data: PictureSets) -> float:
     model = new_model(experiment)
+    assert isinstance(model, LatentModel)
     task = OnlySteps(model, data)
     plan = replace(experiment.training, epochs=1, passes_per_epoch=1)
     with tempfile.TemporaryDirectory() as path:

@@ -112,11 +112,15 @@ def evaluate_run(
             what=f"{split} {prepared.noun}s",
             quantizer=experiment.quantizer.name,
             layers=experiment.quantizer.number_of_layers,
+            levels=experiment.network.levels,
         ),
     }
     if evaluation.notes:
         record["notes"] = list(evaluation.notes)
-    if rates and experiment.kind in ("pictures", "levels") and tokenizer.is_discrete:
+    measured = rates and experiment.kind in ("pictures", "levels") and tokenizer.is_discrete
+    if measured and tokenizer.levels > 1:
+        announce("bits per pixel are left out: compressed files hold codes of one resolution only")
+    elif measured:
         record["rates"] = measure_rates(_compressor(run, announce), prepared.part(split), progress=progress)
     result = EvaluatedRun(
         record,
@@ -224,6 +228,7 @@ def _setting(run: Path, tokenizer: Tokenizer, source: str, split: str, prepared:
     quantizer = experiment.quantizer
     size = f", K = {quantizer.codebook_size}" if quantizer.is_discrete else ""
     size += f", {quantizer.number_of_layers} layers" if quantizer.has_layers else ""
+    size += f", {experiment.network.levels} levels" if experiment.network.levels > 1 else ""
     how = "likeliest codes" if quantizer.is_discrete else "the latent's mean"
     return (
         f"{quantizer.name}{size}, d = {quantizer.dim}, seed {experiment.seed}{trained}; "

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -43,8 +43,9 @@ class Makers:
         """The indices of the real images, in batches."""
         return (range(start, min(start + TOGETHER, len(self))) for start in range(0, len(self), TOGETHER))
 
-    def latents(self, indices: range) -> Tensor:  # -> (n, h, w), (n, h, w, layers), or (n, dim, ...)
-        """The latents of real images: codes, or the means of a continuous latent."""
+    def latents(self, indices: range) -> Any:  # -> (n, h, w), (n, h, w, layers), or (n, dim, ...)
+        """The latents of real images: codes, one tensor for each level if there are several, or the means of a
+        continuous latent."""
         return self.tokenizer.latents(self.pictures.take(indices))
 
     def random(self, *path: int | str) -> torch.Generator:
@@ -145,6 +146,9 @@ BASELINES = ("samples-histogram", "samples-uniform")
 OF_CONTINUOUS = ("reconstruction", "samples", "interpolation")
 """The sets that exist for a model without codes, too."""
 
+OF_LEVELS = ("reconstruction",)
+"""The sets that exist for a model with several levels of codes."""
+
 
 OF_LAYERS = ("reconstruction", "samples", *BASELINES)
 """The sets that exist for a model with layers, too: neighbours and interpolations take one code for each position."""
@@ -154,6 +158,8 @@ def sets_of(tokenizer: "ImageTokenizer") -> list[str]:
     """The names of the sets that exist for a model."""
     if not tokenizer.is_discrete:
         return list(OF_CONTINUOUS)
+    if tokenizer.levels > 1:
+        return list(OF_LEVELS)
     if tokenizer.layers is not None:
         return list(OF_LAYERS)
     return [name for name in SETS if NEIGHBOURS.get(name, 0) < tokenizer.codebook_size]
@@ -183,7 +189,8 @@ def frechet_distances(
         if name not in sets_of(made.tokenizer):
             there = ", ".join(sets_of(made.tokenizer))
             raise ValueError(
-                f"this model has no codes, or too few of them, or layers of them, for {name}; choose from {there}"
+                f"this model has no codes, or too few of them, or several at each position, for {name}; choose from "
+                f"{there}"
             )
     real = _real(made, network, key, cache, progress)
     found, notes = {}, []

@@ -90,6 +90,8 @@ def _drawn(folder: RunFolder, kind: Inspection, tokenizer: Tokenizer | None, plo
     continuous = not quantizer.is_discrete
     if continuous:
         yield "a continuous latent has no codes, so there are no plots of them"
+    elif tokenizer is not None and tokenizer.levels > 1:
+        yield "plots of codes show those of one resolution, so there are none for a model with several levels of codes"
     elif tokenizer is None:
         yield "there is no checkpoint yet, so there are no plots of codes"
     else:

@@ -230,6 +230,15 @@ def reconstruct(
     overwrite: Overwrite = False,
     speaker: Speaker = None,
     audio: Audio = False,
+    levels: Annotated[
+        int | None,
+        typer.Option(
+            "--levels",
+            metavar="N",
+            min=1,
+            help="For models with several levels of codes: decode the coarsest N only. Default: all.",
+        ),
+    ] = None,
 ) -> None:
     """Encode and decode images, recordings or vectors, and save the reconstructions."""
     from sqvae.cli import console
@@ -249,6 +258,7 @@ def reconstruct(
             overwrite=overwrite,
             speaker=speaker,
             audio=audio,
+            levels=levels,
             on_skip=skipped,
             on_note=skipped.note,
             progress=progress,

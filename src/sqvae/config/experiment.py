@@ -126,9 +126,12 @@ class NetworkSettings:
     """For a continuous latent, the number of channels of the feature map that a linear layer turns into one vector
     of `quantizer.dim` numbers, and back. None uses the feature map itself as the latent, with `quantizer.dim`
     channels."""
+    levels: int = 1
+    """The number of levels of codes, each with twice the height and width of the level above it: see
+    `sqvae.HierarchicalModel`. The finest has as many codes as the only one has otherwise."""
 
     def __post_init__(self) -> None:
-        for name, least in (("blocks", 0), ("decoder_blocks", 0), ("map_dim", 1)):
+        for name, least in (("blocks", 0), ("decoder_blocks", 0), ("map_dim", 1), ("levels", 1)):
             value = getattr(self, name)
             if value is not None and value < least:
                 raise ConfigurationError(f"network.{name} must be at least {least}, got {value}")
@@ -355,6 +358,12 @@ class Experiment:
                 "quantizer.name=gaussian-latent for a continuous vector"
             )
         modality = modality_of(self.data.kind)
+        if self.network.levels > 1 and not (modality.is_image and self.quantizer.is_discrete):
+            what = modality.plural if not modality.is_image else f"quantizer.name={self.quantizer.name}"
+            raise ConfigurationError(
+                f"network.levels={self.network.levels} makes levels of codes, which models of images with a codebook "
+                f"have; {what} has none: set network.levels=1"
+            )
         suits = modality.likelihoods
         if self.likelihood.name not in (None, *suits):
             raise ConfigurationError(
@@ -376,6 +385,11 @@ class Experiment:
     def moved(self, source: str) -> "Experiment":
         """The same experiment with its data in another place."""
         return replace(self, data=replace(self.data, source=source))
+
+    @property
+    def number_of_codes(self) -> int:
+        """The number of codes of all layers of all levels together; 0 for a continuous latent."""
+        return self.network.levels * self.quantizer.number_of_codes
 
     @property
     def likelihood_name(self) -> str:

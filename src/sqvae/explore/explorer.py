@@ -123,6 +123,7 @@ def explorer_of(
             f"{run} has a continuous latent, and no codes to explore: see `sqvae inspect {run}` for its curves, and "
             f"`sqvae reconstruct` for its reconstructions"
         )
+    tokenizer.check_one_level("the page of `sqvae explore` shows")
     viewer = modality_of(tokenizer.experiment.kind).explorer(tokenizer, prior)
     folder = RunFolder(run)
     counts, counted_on = recorded_use(folder)

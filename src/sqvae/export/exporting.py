@@ -121,6 +121,7 @@ def export(tokenizer: Tokenizer, folder: str | Path, formats: Collection[str], *
         formats: of :data:`FORMATS`.
         overwrite: whether files of the same names may be replaced.
     """
+    tokenizer.check_one_level("programs give and take")
     chosen = [FORMATS[name] for name in formats]
     halves = encoder_and_decoder(tokenizer)
     for form in chosen:

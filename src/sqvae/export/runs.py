@@ -43,6 +43,8 @@ def export_run(
             f"{run} has a continuous latent ({tokenizer.experiment.quantizer.name}), and no codes that programs could "
             "give and take. `pretrained=True` exports it as a model"
         )
+    if formats:
+        tokenizer.check_one_level("programs give and take")
     if pretrained:
         _check_apart(Path(run), path)
         _check_free(path, overwrite)

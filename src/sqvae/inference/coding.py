@@ -173,6 +173,7 @@ def reconstruct(
     overwrite: bool = False,
     speaker: str | None = None,
     audio: bool = False,
+    levels: int | None = None,
     on_skip: Callable[[Skipped], None] = lambda skipped: None,
     on_note: Callable[[str], None] = lambda note: None,
     progress: Progress | None = None,
@@ -189,6 +190,7 @@ def reconstruct(
         overwrite: whether files may be replaced, and the folder may lie among the originals.
         speaker: of speech: the voice to speak with; None: the recording's own.
         audio: of speech: whether sound is written beside frames.
+        levels: of a model with several levels of codes: decode only the coarsest so many; None: all.
         on_skip: called with each input that is left out.
         on_note: called with a sentence about files that are passed over.
         progress: called with what is being done, how many are done and how many there are.
@@ -197,8 +199,11 @@ def reconstruct(
     if not overwrite:
         check_apart(inputs, path)
     modality = _modality(run, speaker, audio)
+    tokenizer = load(run)
+    # Only models of images have several levels, and the others have no such option.
+    of_levels = {} if tokenizer.checked_levels(levels) is None or tokenizer.levels == 1 else {"levels": levels}
     return modality.reconstruct_files(
-        load(run),
+        tokenizer,
         inputs,
         path,
         batch=batch,
@@ -207,6 +212,7 @@ def reconstruct(
         overwrite=overwrite,
         speaker=speaker,
         audio=audio,
+        **of_levels,
         on_skip=on_skip,
         on_note=on_note,
         progress=progress,

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 
 def load_image_model(run: str | Path) -> "ImageTokenizer":
-    """A trained model of images, label maps or grey levels. A model of another kind of data is an error."""
+    """A trained model of images, label maps or grey levels with codes of one resolution. Another model is an error."""
     tokenizer = load(run)
     modality = modality_of(tokenizer.experiment.kind)
     if not modality.is_image:
         raise CheckpointError(f"{run} is a model of {modality.plural}, and not of images")
+    tokenizer.check_one_level("this needs")
     return cast("ImageTokenizer", tokenizer)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,13 +10,23 @@ from torch import Tensor
 from sqvae.distributions import layer_perplexities
 from sqvae.metrics.comparison import Comparison
 
-OF_LAYER = "perplexity of layer "
-"""How the names of the perplexities of single layers begin."""
+OF_CODEBOOK = "perplexity of "
+"""How the names of the perplexities of single codebooks begin, of which there is one for each layer of each level."""
+
+KINDS = ("layer", "level")
+"""What a codebook may belong to."""
 
 
-def layers_in(measures: Mapping[str, float]) -> list[float]:
-    """The perplexity of each layer, by what was measured; none for a quantizer without layers."""
-    return [value for name, value in measures.items() if name.startswith(OF_LAYER)]
+def codebooks_in(measures: Mapping[str, Any]) -> dict[str, float]:
+    """The perplexity of each codebook by its name, such as "layer 2" or "level 1", by what was measured; nothing for a
+    quantizer with a single one."""
+    begins = tuple(OF_CODEBOOK + kind for kind in KINDS)
+    return {name.removeprefix(OF_CODEBOOK): value for name, value in measures.items() if name.startswith(begins)}
+
+
+def layers_in(measures: Mapping[str, Any]) -> list[float]:
+    """The perplexity of each layer of each level, likewise."""
+    return list(codebooks_in(measures).values())
 
 
 class ReconstructionTotals:
@@ -28,10 +39,14 @@ class ReconstructionTotals:
         codebook_sizes: the number of codes of each layer: a single number for most quantizers, none if there are no
             codes. A perplexity is then the geometric mean over the layers.
         comparison: the comparison of data with reconstructions.
+        names: the name of each layer, such as "level 1"; by default "layer 1" and so on.
     """
 
-    def __init__(self, codebook_sizes: Sequence[int], comparison: Comparison) -> None:
+    def __init__(
+        self, codebook_sizes: Sequence[int], comparison: Comparison, names: Sequence[str] | None = None
+    ) -> None:
         self.comparison = comparison
+        self.names = [f"layer {number + 1}" for number in range(len(codebook_sizes))] if names is None else list(names)
         self.codebook_sizes = tuple(codebook_sizes)
         self.counts = torch.zeros(sum(codebook_sizes), dtype=torch.float64)
         self.probabilities = torch.zeros(sum(codebook_sizes), dtype=torch.float64)
@@ -85,7 +100,7 @@ class ReconstructionTotals:
             }
         if len(self.codebook_sizes) > 1:
             each = layer_perplexities(self.counts, self.codebook_sizes)
-            found |= {f"{OF_LAYER}{number}": value for number, value in enumerate(each.tolist(), 1)}
+            found |= {f"{OF_CODEBOOK}{name}": value for name, value in zip(self.names, each.tolist(), strict=True)}
         return found
 
     def _perplexity(self, counts: Tensor) -> float:  # (K,)

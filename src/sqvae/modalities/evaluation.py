@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import torch
 from accelerate import Accelerator
@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from sqvae.data import Progress
 from sqvae.metrics import ReconstructionTotals
 from sqvae.modalities.medium import Medium
-from sqvae.models import Bound, LatentModel, Objective
+from sqvae.models import Bound, HierarchicalModel, LatentModel, Objective
 from sqvae.runs.observation import GAP_BATCHES, CodeWatch, Evaluation, annealing_of, mixture_gap
-from sqvae.tokenizers import codebook_sizes_of
+from sqvae.tokenizers import codebook_names_of, codebook_sizes_of
 from sqvae.training import Validation, stream_seed
 
 DRAWN_TOGETHER = 64
@@ -21,6 +21,9 @@ DRAWN_TOGETHER = 64
 
 SHOWN = 32
 """How many examples are kept to be looked at."""
+
+Model: TypeAlias = LatentModel | HierarchicalModel
+"""A model of examples of one shape."""
 
 
 class ExampleSet(Protocol):
@@ -34,7 +37,7 @@ class ExampleSet(Protocol):
 
 @torch.no_grad()
 def evaluate(
-    model: LatentModel,
+    model: Model,
     examples: ExampleSet,
     *,
     medium: Medium,
@@ -60,7 +63,7 @@ def evaluate(
     """
     model.eval()
     device = next(model.parameters()).device
-    totals = ReconstructionTotals(codebook_sizes_of(model), medium.comparison())
+    totals = ReconstructionTotals(codebook_sizes_of(model), medium.comparison(), codebook_names_of(model))
     starts = range(0, len(examples), batch_size)
     if accelerator is not None:
         starts = starts[accelerator.process_index :: accelerator.num_processes]
@@ -106,7 +109,7 @@ def evaluate(
 
 
 def _sampled_bound(
-    model: LatentModel,
+    model: Model,
     examples: ExampleSet,
     medium: Medium,
     dimensions: float,
@@ -127,7 +130,7 @@ def _sampled_bound(
 
 
 def _mixture_gap(
-    model: LatentModel, examples: ExampleSet, medium: Medium, batch_size: int, device: torch.device, temperature: float
+    model: Model, examples: ExampleSet, medium: Medium, batch_size: int, device: torch.device, temperature: float
 ) -> dict[str, float]:
     """Single codes against mixtures, on a few batches from all of a set."""
     number = min(GAP_BATCHES * batch_size, len(examples))
@@ -155,7 +158,7 @@ class ExampleTask:
 
     def __init__(
         self,
-        model: LatentModel,
+        model: Model,
         validation: ExampleSet,
         batch_size: int,
         medium: Medium,

@@ -21,6 +21,7 @@ SPLIT = "test"
 
 NO_CHECKPOINT = "there is no checkpoint yet"
 CONTINUOUS = "this model has a continuous latent, and no codes"
+LEVELS = "this model has several levels of codes, and this shows codes of one resolution"
 """Reasons why parts of a page are missing."""
 
 
@@ -114,6 +115,8 @@ def _prior(run: Path, tokenizer: Tokenizer, options: PageOptions) -> tuple[Gener
     """The prior over the codes, or None and the reason why there is none."""
     if not tokenizer.is_discrete:
         return None, CONTINUOUS
+    if tokenizer.levels > 1:
+        return None, LEVELS
     if not has_prior(run, options.prior):
         return None, "the run has no prior yet: train one with `sqvae train-prior`"
     try:

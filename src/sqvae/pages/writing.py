@@ -25,7 +25,7 @@ from sqvae.metrics.meanings import WRONG_LABELS, meanings
 from sqvae.modalities.page import pixels_of
 from sqvae.modalities.views import recorded_use
 from sqvae.modality import modality_of
-from sqvae.pages.contents import CONTINUOUS, NO_CHECKPOINT, SPLIT, PageOptions, RunContents, load_contents
+from sqvae.pages.contents import CONTINUOUS, LEVELS, NO_CHECKPOINT, SPLIT, PageOptions, RunContents, load_contents
 from sqvae.reports import Table, error_of
 from sqvae.reports.codes import Tiles
 from sqvae.reports.page import Chapter, difference_key, paragraph
@@ -148,7 +148,7 @@ def _facts(contents: RunContents, measured: Measured) -> Iterator[Fact]:
     if "perplexity" in measures:
         size = contents.experiment.quantizer.codebook_size
         yield Fact(f"{measures['perplexity']:.1f}", f"perplexity of {size:,} codes, {where}")
-        whole = contents.experiment.quantizer.number_of_codes
+        whole = contents.experiment.number_of_codes
         yield Fact(f"{int(measures['codes_used']):,}", f"codes used of {whole:,}, {where}")
     if best:
         yield Fact(f"{best[-1]['epoch']} of {contents.experiment.training.epochs}", "epochs, the best checkpoint")
@@ -205,7 +205,7 @@ def _example(contents: RunContents, index: int, sound_budget: int) -> Example:
     facts, codes = [coded.error], None
     if contents.tokenizer.is_discrete:
         facts.append(f"{coded.bits:,.0f} bits by {coded.bits_by}")
-        codes = coded.codes.numpy().astype(np.int64)
+        codes = coded.codes.numpy().astype(np.int64) if contents.tokenizer.levels == 1 else None
     sounds: tuple[tuple[str, bytes], ...] = ()
     if sound_budget > 0 and contents.tokenizer.is_discrete:
         try:
@@ -229,7 +229,7 @@ def _example(contents: RunContents, index: int, sound_budget: int) -> Example:
 def _codebook(contents: RunContents, progress: Progress) -> Codebook | None:
     """The codebook for the page; None if there is none."""
     tokenizer = contents.tokenizer
-    if tokenizer is None or not tokenizer.is_discrete:
+    if tokenizer is None or not tokenizer.is_discrete or tokenizer.levels > 1:
         return None
     counts, where = recorded_use(contents.folder)
     size = tokenizer.codebook_size
@@ -259,7 +259,9 @@ def _tiles(name: str, codes: Tensor, images: Tensor) -> Tiles:  # (n,), (n, 3, P
 
 def _codes(contents: RunContents, options: PageOptions, codebook: Codebook | None) -> Chapter:
     if codebook is None:
-        reason = NO_CHECKPOINT if contents.tokenizer is None else CONTINUOUS
+        reason = NO_CHECKPOINT
+        if contents.tokenizer is not None:
+            reason = LEVELS if contents.tokenizer.is_discrete else CONTINUOUS
         contents.missing.append(f"the codebook: {reason}")
         return no_codebook(reason)
     spectra = None
@@ -289,7 +291,7 @@ def _measured(contents: RunContents) -> Measured:
     ):
         try:
             record = read_json(path)
-            rows = measured_rows(record, contents.experiment.quantizer.number_of_codes)
+            rows = measured_rows(record, contents.experiment.number_of_codes)
             records.append({**record, "rows": rows, "data": Path(record["data"]).name})
         except (CheckpointError, KeyError, TypeError, ValueError) as failure:
             problems.append(contents.absent(path.name, f"it can't be read: {failure}"))
@@ -313,7 +315,7 @@ def _measures(contents: RunContents, measured: Measured) -> Chapter:
         note = " ".join([*([note] if note else []), *(f"{contents.clean(one)}." for one in record.get("notes", []))])
         title = f"On the {record['split']} set of {record['data']}"
         tables.append(Table(title, ("what", "value"), list(record["rows"].items()), note))
-    size = contents.experiment.quantizer.number_of_codes
+    size = contents.experiment.number_of_codes
     sentences = dict.fromkeys(sentence for record in measured.records for sentence in meanings(record, size))
     return measures_chapter(tables, measured.problems, list(sentences))
 

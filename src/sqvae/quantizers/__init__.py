@@ -9,7 +9,7 @@ from sqvae.quantizers.continuous import GaussianLatent
 from sqvae.quantizers.contract import Quantized, Quantizer, Stage
 from sqvae.quantizers.faults import faults_of
 from sqvae.quantizers.gaussian import GaussianQuantizer
-from sqvae.quantizers.levels import LevelQuantizers, QuantizedLevels
+from sqvae.quantizers.levels import LevelQuantizers, QuantizedLevels, codebook_names
 from sqvae.quantizers.residual import LayeredQuantizer, ResidualQuantizer, ResidualVectorQuantizer
 from sqvae.quantizers.vector import EMAVectorQuantizer, VectorQuantizer
 from sqvae.quantizers.von_mises_fisher import VonMisesFisherQuantizer
@@ -74,6 +74,7 @@ __all__ = [
     "VectorQuantizer",
     "VonMisesFisherQuantizer",
     "class_of",
+    "codebook_names",
     "description_of",
     "faults_of",
     "has_codes",

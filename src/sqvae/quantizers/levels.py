@@ -87,6 +87,19 @@ class QuantizedLevels:
         return layer_perplexities(self.mean_probabilities, self.layer_sizes)
 
 
+def codebook_names(levels: int, layers: int) -> tuple[str, ...]:
+    """The name of each codebook in the order of counts: "layer 2", or in a hierarchy "level 1" or "level 1, layer 2".
+
+    Arguments:
+        levels: the number of levels; 1 without a hierarchy.
+        layers: the number of layers of each level.
+    """
+    if levels == 1:
+        return tuple(f"layer {layer}" for layer in range(1, layers + 1))
+    each = [""] if layers == 1 else [f", layer {layer}" for layer in range(1, layers + 1)]
+    return tuple(f"level {level}{layer}" for level in range(1, levels + 1) for layer in each)
+
+
 class LevelQuantizers(nn.Module):
     """The quantizers of a hierarchy, one for each level, the coarsest first.
 

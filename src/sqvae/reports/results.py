@@ -1,9 +1,9 @@
 """The measures of an evaluation, as text."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqvae.metrics.measures import MEASURES, error_name, is_main
-from sqvae.metrics.reconstruction import layers_in
+from sqvae.metrics.reconstruction import codebooks_in
 
 MOST_CLASSES = 40
 """The largest number of classes for which a table has a row each."""
@@ -35,11 +35,11 @@ def rows_of(
         rows |= _rows(name, measures) if is_main(name, measures) else {}
     if "miou" in measures:
         rows |= _overlaps(measures)
-    layers = layers_in(measures)
+    layers = codebooks_in(measures)
     for name, of_how_many in (("perplexity", codebook_size // max(1, len(layers))), ("codes_used", codebook_size)):
         rows |= {label: f"{text} of {of_how_many:,}" for label, text in _rows(name, measures).items()}
     if layers:
-        rows["perplexity of each layer"] = ", ".join(map(MEASURES["perplexity"].text, layers))
+        rows[f"perplexity of each {kind_of(layers)}"] = ", ".join(map(MEASURES["perplexity"].text, layers.values()))
     rows |= _rows("soft_perplexity", measures) | _rows("mixture_gap", measures)
     rows |= {f"{label} of {batch_size}": text for label, text in _rows("batch_perplexity", measures).items()}
     for name in ("codes_per_second", "bits_per_second", "utterances_left_out"):
@@ -51,6 +51,14 @@ def rows_of(
     of_what = " of a frame" if "mse_db" in measures else ""
     rows[f"{bound.label}{of_what}"] = bound.text(measures["bound_nats"])
     return rows | _rows("bits_per_dimension", measures)
+
+
+def kind_of(codebooks: Iterable[str]) -> str:
+    """What codebooks of such names are of: "layer", "level", or "layer of each level"."""
+    names = list(codebooks)
+    if not any(name.startswith("level") for name in names):
+        return "layer"
+    return "layer of each level" if any("layer" in name for name in names) else "level"
 
 
 def _rows(name: str, measures: Mapping[str, float]) -> dict[str, str]:

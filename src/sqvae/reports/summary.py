@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqvae.metrics.measures import MEASURES
-from sqvae.metrics.reconstruction import layers_in
+from sqvae.metrics.reconstruction import codebooks_in
 from sqvae.quantizers import LATENTS, description_of, has_codes
-from sqvae.reports.results import error_of
+from sqvae.reports.results import error_of, kind_of
 from sqvae.training import RunFolder, read_records
 
 KINDS = {name: description_of(name) for name in LATENTS} | {
@@ -162,10 +162,12 @@ def _codes(records: Sequence[Mapping[str, Any]], size: int) -> tuple[str, ...]:
     which = "the best checkpoint" if record.get("best") else "the newest checkpoint"
     if len(counts) > size:
         used = sum(count > 0 for count in counts)
-        each = ", ".join(map(MEASURES["perplexity"].text, layers_in(record)))
+        books = codebooks_in(record)
+        each, kind = ", ".join(map(MEASURES["perplexity"].text, books.values())), kind_of(books)
         return (
             f"with {which}, after epoch {record['epoch']}: {used} of {len(counts)} are used on validation, {size} in "
-            f"each of {len(counts) // size} layers; perplexity of each layer: {each}",
+            f"each of {len(counts) // size} {'levels' if kind == 'level' else 'layers'}; perplexity of each {kind}: "
+            f"{each}",
         )
     total = sum(counts)
     ranked = sorted(range(size), key=lambda code: -counts[code])

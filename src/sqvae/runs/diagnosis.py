@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from sqvae.config import Experiment
 from sqvae.modality import modality_of
-from sqvae.quantizers import class_of, has_layers
+from sqvae.quantizers import class_of, codebook_names, has_layers
 from sqvae.quantizers.faults import BLIND, WIDE_GAP
 from sqvae.training import RunFolder, read_records
 
@@ -15,12 +15,17 @@ COLLAPSED, SPARSE = 0.1, 0.5
 UNEVEN = 0.1
 """Below this share of the codes in use, the perplexity says that few of them do all the work."""
 
+SHARE = "entropy share of level "
+RELATIVE_VARIANCE = "relative variance of level "
+"""How the names of two measures of each level of a hierarchy begin: the entropy of its choices, as a share of the most
+that there can be, and its variance over the mean squared distance between its codes."""
+
 LONGER = "sqvae resume RUN --steps N"
 
 
 def diagnose(
-    measures: Mapping[str, float], counts: Sequence[int], *, what: str, quantizer: str, layers: int = 1
-) -> tuple[str, ...]:  # counts: (K,), or (layers * K,)
+    measures: Mapping[str, float], counts: Sequence[int], *, what: str, quantizer: str, layers: int = 1, levels: int = 1
+) -> tuple[str, ...]:  # counts: (K,), or (levels * layers * K,)
     """Sentences about what is not as it should be; none where all is well.
 
     Arguments:
@@ -29,13 +34,15 @@ def diagnose(
         what: the data that they were measured on, such as "validation pictures".
         quantizer: its name: what to do depends on what it has.
         layers: the number of codes of each position; each layer is looked at by itself.
+        levels: the number of levels of codes; each is looked at by itself, and named.
     """
-    size = len(counts) // layers
-    blind = _about_choice(measures, size, what)
+    names = codebook_names(levels, layers)
+    size = len(counts) // len(names)
+    blind = _about_levels(measures, levels, what) if levels > 1 else _about_choice(measures, size, what)
     usage = []
-    for layer in range(layers):
-        where = f"{what}, in layer {layer + 1}" if layers > 1 else what
-        usage += _about_use(counts[layer * size : (layer + 1) * size], where, quantizer)
+    for index, name in enumerate(names):
+        where = f"{what}, in {name}" if len(names) > 1 else what
+        usage += _about_use(counts[index * size : (index + 1) * size], where, quantizer)
     return (*blind, *usage, *([] if blind else _about_mixtures(measures, what)))
 
 
@@ -47,8 +54,8 @@ def findings_of(folder: RunFolder, experiment: Experiment) -> tuple[str, ...] | 
     last = validations[-1]
     what = f"validation {modality_of(experiment.kind).noun}s"
     quantizer = experiment.quantizer
-    layers = quantizer.number_of_layers
-    return diagnose(last, last.get("counts", ()), what=what, quantizer=quantizer.name, layers=layers)
+    parts = {"layers": quantizer.number_of_layers, "levels": experiment.network.levels}
+    return diagnose(last, last.get("counts", ()), what=what, quantizer=quantizer.name, **parts)
 
 
 def _about_choice(measures: Mapping[str, float], size: int, what: str) -> list[str]:
@@ -59,6 +66,26 @@ def _about_choice(measures: Mapping[str, float], size: int, what: str) -> list[s
         f"codes are chosen nearly blindly: on the {what} the entropy of a choice is {share:.0%} of the most there can "
         f"be, so that the decoder learns little from them. Train longer ({LONGER}), or raise training.learning_rate"
     ]
+
+
+def _about_levels(measures: Mapping[str, float], levels: int, what: str) -> list[str]:
+    found = []
+    for number in range(1, levels + 1):
+        share = measures.get(f"{SHARE}{number}", 0.0)
+        if share < BLIND:
+            continue
+        variance = measures.get(f"{RELATIVE_VARIANCE}{number}")
+        away = (
+            ""
+            if variance is None
+            else f", and its variance is {variance:.2g} times the mean squared distance between its codes"
+        )
+        found.append(
+            f"level {number} of {levels} says nothing: on the {what} the entropy of its choices is {share:.0%} of the "
+            f"most there can be{away}, so that the decoder learns nothing from it. Train longer ({LONGER}), lower "
+            "quantizer.initial_variance, or take fewer levels (network.levels)"
+        )
+    return found
 
 
 def _about_use(counts: Sequence[int], what: str, quantizer: str) -> list[str]:

@@ -155,6 +155,7 @@ def load_generator(
         device: where to put both; an accelerator where there is one, by default.
     """
     tokenizer = load(run, device=device)
+    tokenizer.check_one_level("a prior is over")
     folder = (Path(prior) if prior is not None else Path(run) / PLACE).expanduser()
     if not folder.exists():
         raise CheckpointError(f"there is no prior in {folder}: train one with `sqvae train-prior {run}`")

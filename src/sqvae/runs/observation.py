@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from sqvae.metrics import Comparison
 from sqvae.models import Objective
-from sqvae.quantizers import Quantized, Quantizer
-from sqvae.runs.diagnosis import remedy
+from sqvae.quantizers import LevelQuantizers, Quantized, QuantizedLevels, Quantizer
+from sqvae.runs.diagnosis import RELATIVE_VARIANCE, SHARE, remedy
+from sqvae.tokenizers import quantizer_of
 from sqvae.training import Validation, stream_seed
 
 
@@ -47,10 +48,10 @@ class Evaluation:
 
 
 @torch.no_grad()
-def annealing_of(quantizer: Quantizer, outcome: Objective) -> dict[str, float]:
+def annealing_of(quantizer: Quantizer | LevelQuantizers, outcome: Objective) -> dict[str, float]:
     """What self-annealing looks like from outside, at one training step."""
     quantized, fit = outcome.quantized, outcome.fit
-    positions = max(1, quantized.codes[0].numel())
+    positions = max(1, sum(level.codes[0].numel() for level in quantized.levels))
     found = {
         "reconstruction": float(fit.loss),
         "latent": float(quantized.loss),
@@ -62,15 +63,35 @@ def annealing_of(quantizer: Quantizer, outcome: Objective) -> dict[str, float]:
     if quantized.variance is not None:
         found["variance"] = float(quantized.variance.mean())
         if min(quantizer.codebook_sizes, default=1) > 1:
-            # Over the mean squared distance between two codes: the scale that the variance is to be seen on.
-            distances = [2 * float(book.codebook.float().var(0).sum()) for book in quantizer.books]
-            found["relative_variance"] = found["variance"] * len(distances) / sum(distances)
+            found["relative_variance"] = _relative_variance(quantizer, found["variance"])
     if quantized.concentration is not None:
         found["concentration"] = float(quantized.concentration)
     if fit.variance is not None:
         found["decoder_variance"] = float(fit.variance)
     if fit.concentration is not None:
         found["decoder_concentration"] = float(fit.concentration)
+    return found | levels_of(quantizer, quantized)
+
+
+def _relative_variance(quantizer: Quantizer | LevelQuantizers, variance: float) -> float:
+    """A variance over the mean squared distance between two codes: the scale that it is to be seen on."""
+    distances = [2 * float(book.codebook.float().var(0).sum()) for book in quantizer.books]
+    return variance * len(distances) / sum(distances)
+
+
+@torch.no_grad()
+def levels_of(quantizer: Quantizer | LevelQuantizers, quantized: Quantized | QuantizedLevels) -> dict[str, float]:
+    """How much each level of a hierarchy says: the entropy of its choices, as a share of the most that there can be,
+    and its variance. Nothing for a model of one level."""
+    found: dict[str, float] = {}
+    if len(quantized.levels) == 1:
+        return found
+    for number, (part, level) in enumerate(zip(quantizer.levels, quantized.levels, strict=True), 1):
+        most = float(level.divergence - level.regularizer + level.entropy)  # log K at each position that counts
+        if most > 0 and part.relaxes:
+            found[f"{SHARE}{number}"] = float(level.entropy) / most
+        if level.variance is not None and min(part.codebook_sizes) > 1:
+            found[f"{RELATIVE_VARIANCE}{number}"] = _relative_variance(part, float(level.variance.mean()))
     return found
 
 
@@ -88,8 +109,8 @@ def mixture_gap(
 ) -> dict[str, float]:
     """The error of the likeliest codes over that of what training decodes: relaxed draws, which are mixtures of codes.
 
-    Near 1 where a model has annealed; and the entropy of a position's choice, near 0 there. Nothing for quantizers that
-    don't draw.
+    Near 1 where a model has annealed; and the entropy of a position's choice, near 0 there. Of a hierarchy also how
+    much each level says: see :func:`levels_of`. Nothing for quantizers that don't draw.
 
     Arguments:
         model: in ``eval()``.
@@ -98,18 +119,18 @@ def mixture_gap(
         comparison: of data with what became of it; a new one each time.
         add: adds a batch and what the model made of it to a comparison.
     """
-    quantizer = model.get_submodule("quantizer")
-    assert isinstance(quantizer, Quantizer)
+    quantizer = quantizer_of(model)
     if not quantizer.relaxes:
         return {}
     single, mixed = comparison(), comparison()
-    entropies = []
+    entropies, levels = [], []
     with torch.random.fork_rng():
         torch.manual_seed(stream_seed(0, "mixtures"))
         for x in batches:
             objective = model(x)
             add(single, x, objective)
             entropies.append(_entropy_per_position(objective.quantized, quantizer.codebook_sizes))
+            levels.append(levels_of(quantizer, objective.quantized))
             quantizer.train()
             try:
                 add(mixed, x, model(x, temperature))
@@ -117,10 +138,12 @@ def mixture_gap(
                 quantizer.eval()
     one, other = (compared.measures()[compared.error] for compared in (single, mixed))
     found = {"mixture_gap": one / other} if other > 0 else {}
+    for name in levels[0] if levels else ():
+        found[name] = sum(batch[name] for batch in levels) / len(levels)
     return {**found, "entropy_per_position": sum(entropies) / len(entropies)} if entropies else found
 
 
-def _entropy_per_position(quantized: Quantized, codebook_sizes: Sequence[int]) -> float:
+def _entropy_per_position(quantized: Quantized | QuantizedLevels, codebook_sizes: Sequence[int]) -> float:
     """In nats, over the positions that count, and over layers: for each of them the bound pays log K."""
     constants = float(quantized.divergence - quantized.regularizer + quantized.entropy)
     paid = sum(map(math.log, codebook_sizes)) / len(codebook_sizes)

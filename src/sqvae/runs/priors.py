@@ -299,6 +299,7 @@ def _codes(
     """A model, its data, and the codes of it, which are kept in the model's folder."""
     tokenizer = load(run)
     _ = tokenizer.codebook_size  # which says that a continuous latent has no codes
+    tokenizer.check_one_level("a prior is over")
     experiment = tokenizer.experiment if source is None else tokenizer.experiment.moved(source)
     prepared = prepare(experiment, announce=lambda text: None, progress=progress)
     folder = RunFolder(run)

@@ -59,6 +59,7 @@ def interpolated(
         first, second: images, as :meth:`Tokenizer.encode` takes them, whose encodings are z and z'.
         ratios: (batch,), the ratio r of each pair, from 0 for the first to 1 for the second.
     """
+    tokenizer.check_one_level("images are interpolated between")
     if len(first) != len(second) or ratios.shape != (len(first),):
         raise ValueError(
             f"there must be as many first images as second images and ratios, got {len(first)}, {len(second)} and "

@@ -16,7 +16,7 @@ from sqvae.config import Experiment, from_json, to_json
 from sqvae.data import TakenAs
 from sqvae.files import folder_within
 from sqvae.modality import modality_of
-from sqvae.quantizers import LayeredQuantizer, Quantizer
+from sqvae.quantizers import LayeredQuantizer, LevelQuantizers, Quantizer, codebook_names
 from sqvae.tokenizers.card import model_card
 from sqvae.tokenizers.claims import built
 from sqvae.tokenizers.history import History, as_set, history_of, public_name
@@ -155,8 +155,9 @@ class Tokenizer(nn.Module, ABC):
 
     @property
     def layers(self) -> int | None:
-        """The number of codes of each position; None for a model without layers, whose codes have no axis of them."""
-        quantizer = self.model.quantizer
+        """The number of codes of each position of a level; None for a model without layers, whose codes have no axis of
+        them."""
+        quantizer = self.model.quantizer.levels[0]
         return len(quantizer.codebook_sizes) if isinstance(quantizer, LayeredQuantizer) else None
 
     @property
@@ -184,6 +185,30 @@ class Tokenizer(nn.Module, ABC):
                 "models without layers, such as those with quantizer.name=gaussian-1"
             )
 
+    @property
+    def levels(self) -> int:
+        """The number of levels of codes; 1 for a model whose codes have one resolution."""
+        return len(self.model.quantizer.levels)
+
+    def check_one_level(self, what: str) -> None:
+        """Raise an error for hierarchies, which a tool does not support.
+
+        Arguments:
+            what: a sentence's beginning, such as "a prior is trained on".
+        """
+        if self.levels > 1:
+            raise ValueError(
+                f"{what} codes of one resolution, and this model has {self.levels} levels of them; it works with "
+                "models that were trained with network.levels=1"
+            )
+
+    def checked_levels(self, levels: int | None) -> int | None:
+        """The number of levels to decode; None for all. A number that the model does not have is an error."""
+        if levels is not None and not 1 <= levels <= self.levels:
+            has = "one level of codes" if self.levels == 1 else f"{self.levels} levels of codes"
+            raise ValueError(f"levels={levels}: this model has {has}, so levels must be between 1 and {self.levels}")
+        return levels
+
     def first_layers(self, codes: Tensor, layers: int | None) -> Tensor:  # (..., layers) -> (..., n)
         """The codes of the first layers, which decode to a coarser version; None takes all of them."""
         if layers is None:
@@ -200,6 +225,7 @@ class Tokenizer(nn.Module, ABC):
     @property
     def code_vectors(self) -> Tensor:  # -> (K, dim)
         """What the codes stand for, as the decoder sees them; with layers those of the first."""
+        self.check_one_level("code vectors belong to")
         with torch.inference_mode():
             vectors: Tensor = self.model.quantizer.books[0].vectors()
             return vectors.detach()
@@ -258,10 +284,22 @@ class Tokenizer(nn.Module, ABC):
 
 
 def codebook_sizes_of(model: nn.Module) -> tuple[int, ...]:
-    """The number of codes of each layer; a single one without layers, and none for a continuous latent."""
+    """The number of codes of each layer of each level; a single one without layers, and none for a continuous
+    latent."""
+    return quantizer_of(model).codebook_sizes
+
+
+def codebook_names_of(model: nn.Module) -> tuple[str, ...]:
+    """The name of each layer of each level, in the same order: see :func:`sqvae.quantizers.codebook_names`."""
+    levels = quantizer_of(model).levels
+    return codebook_names(len(levels), len(levels[0].codebook_sizes))
+
+
+def quantizer_of(model: nn.Module) -> Quantizer | LevelQuantizers:
+    """The quantizer of a model, or the quantizers of its levels."""
     quantizer = model.get_submodule("quantizer")
-    assert isinstance(quantizer, Quantizer)
-    return quantizer.codebook_sizes
+    assert isinstance(quantizer, Quantizer | LevelQuantizers)
+    return quantizer
 
 
 def codebook_size_of(model: nn.Module) -> int:

@@ -4,20 +4,53 @@ from torch import nn
 
 from sqvae.config import ConfigurationError, Experiment
 from sqvae.likelihoods import Likelihood
-from sqvae.models import LatentModel
-from sqvae.networks import conv_decoder, conv_encoder, from_vector, to_vector
+from sqvae.models import HierarchicalModel, LatentModel
+from sqvae.networks import (
+    LevelBlock,
+    LevelDecoder,
+    LevelEncoder,
+    conv_decoder,
+    conv_encoder,
+    from_vector,
+    to_vector,
+)
 from sqvae.tokenizers import build_likelihood, build_quantizer, quantizer_settings
 
 LARGE = 128
 """Images of this side and more are halved three times, as the paper does at 256; smaller ones twice."""
 
 
-def build_model(experiment: Experiment, shape: tuple[int, int, int]) -> LatentModel:  # shape: (C, H, W)
+def build_model(
+    experiment: Experiment, shape: tuple[int, int, int]
+) -> LatentModel | HierarchicalModel:  # shape: (C, H, W)
     """An untrained model for pictures of a shape."""
+    if experiment.network.levels > 1:
+        return _build_hierarchy(experiment, shape)
     quantizer = build_quantizer(quantizer_settings(experiment))
     likelihood = build_likelihood(experiment)
     encoder, decoder = _networks(experiment, shape, likelihood, log_variance=quantizer.needs_log_variance)
     return LatentModel(encoder, quantizer, decoder, likelihood, latent_terms=experiment.likelihood.latent_terms)
+
+
+def _build_hierarchy(experiment: Experiment, shape: tuple[int, int, int]) -> HierarchicalModel:
+    """A model with several levels of codes, around the networks of a single one."""
+    network, dim, levels = experiment.network, experiment.quantizer.dim, experiment.network.levels
+    check_divisible(*shape[1:], sides_of(experiment, shape))
+    quantizers = [build_quantizer(quantizer_settings(experiment)) for _ in range(levels)]
+    likelihood = build_likelihood(experiment)
+    encoder, decoder = _networks(experiment, shape, likelihood, log_variance=False)
+    blocks = [
+        LevelBlock(dim, level, blocks=network.blocks, log_variance=quantizer.needs_log_variance)
+        for level, quantizer in enumerate(quantizers)
+    ]
+    return HierarchicalModel(
+        LevelEncoder(encoder, dim, levels, blocks=network.blocks),
+        blocks,
+        quantizers,
+        LevelDecoder(decoder, dim, levels),
+        likelihood,
+        latent_terms=experiment.likelihood.latent_terms,
+    )
 
 
 def _networks(
@@ -44,9 +77,20 @@ def _networks(
 
 
 def stride_of(experiment: Experiment, shape: tuple[int, int, int]) -> int:  # shape: (C, H, W)
-    """How many pixels of a side become one position of the latent map."""
+    """How many pixels of a side become one position of the latent map, or of that of the finest level."""
     widths = experiment.network.widths or default_widths(map_dim_of(experiment), *shape[1:])
     return int(2 ** len(widths))
+
+
+def sides_of(experiment: Experiment, shape: tuple[int, int, int]) -> int:  # shape: (C, H, W)
+    """What the sides of images must be multiples of: the pixels of one position of the coarsest level."""
+    return stride_of(experiment, shape) << (experiment.network.levels - 1)
+
+
+def map_sizes_of(experiment: Experiment, shape: tuple[int, int, int]) -> list[tuple[int, int]]:  # shape: (C, H, W)
+    """(h, w) of the latent map of each level, the coarsest first."""
+    strides = [stride_of(experiment, shape) << above for above in reversed(range(experiment.network.levels))]
+    return [(shape[1] // stride, shape[2] // stride) for stride in strides]
 
 
 def map_dim_of(experiment: Experiment) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from sqvae.modalities.images.assembly import stride_of
+from sqvae.modalities.images.assembly import sides_of
 from sqvae.modalities.images.tokenizer import ImageTokenizer
 from sqvae.tokenizers.card import WHERE, listed
 
@@ -10,8 +10,8 @@ from sqvae.tokenizers.card import WHERE, listed
 def usage(tokenizer: ImageTokenizer, name: str) -> Iterator[str]:
     """How to use the model in Python and on the command line."""
     channels, height, width = tokenizer.shape
-    stride = stride_of(tokenizer.experiment, tokenizer.shape)
-    shape, codes = f"(batch, {channels}, {height}, {width})", f"(batch, {height // stride}, {width // stride})"
+    each = [f"(batch, {rows}, {columns})" for rows, columns in tokenizer.map_shapes]
+    shape, codes = f"(batch, {channels}, {height}, {width})", ", ".join(each)
     given, noun = f"{shape}, uint8 or between 0 and 1", "pictures"
     if tokenizer.preprocessing.labels:
         given, noun = f"(batch, {height}, {width}), integers", "maps"
@@ -24,7 +24,7 @@ def usage(tokenizer: ImageTokenizer, name: str) -> Iterator[str]:
         yield f'rebuilt = tokenizer.reconstruct(["one.png", "two.png"])  # {given}'
     yield 'tokenizer.images(rebuilt)[0].save("again.png")'
     yield from ("```", "", "```sh")
-    if tokenizer.is_discrete:
+    if tokenizer.is_discrete and tokenizer.levels == 1:
         yield f"sqvae encode {name} {noun} -o codes.safetensors"
         yield f"sqvae decode {name} codes.safetensors -o decoded"
     yield f"sqvae reconstruct {name} {noun} -o rebuilt"
@@ -33,10 +33,10 @@ def usage(tokenizer: ImageTokenizer, name: str) -> Iterator[str]:
 
 def code_rate(tokenizer: ImageTokenizer, bits: float) -> Iterator[str]:
     """How many codes an example becomes."""
-    rows, columns = tokenizer.map_shape
+    maps = " and ".join(f"{rows}x{columns}" for rows, columns in tokenizer.map_shapes)
     _, height, width = tokenizer.shape
-    what, most = tokenizer.medium.noun, rows * columns * bits
-    yield f"- A {what} of {height}x{width} becomes {rows}x{columns} codes: {most:,.0f} bits at most."
+    what, most = tokenizer.medium.noun, bits * sum(rows * columns for rows, columns in tokenizer.map_shapes)
+    yield f"- A {what} of {height}x{width} becomes {maps} codes: {most:,.0f} bits at most."
 
 
 def data_facts(tokenizer: ImageTokenizer) -> Iterator[str]:
@@ -55,5 +55,5 @@ def data_facts(tokenizer: ImageTokenizer) -> Iterator[str]:
 def limits(tokenizer: ImageTokenizer) -> Iterator[str]:
     """What is known of other sizes."""
     if tokenizer.experiment.network.map_dim is None:
-        stride = stride_of(tokenizer.experiment, tokenizer.shape)
+        stride = sides_of(tokenizer.experiment, tokenizer.shape)
         yield f"- Other sizes whose sides are multiples of {stride} run too, but it was not trained on them."

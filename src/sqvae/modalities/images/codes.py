@@ -12,6 +12,7 @@ BATCH = 64
 
 def code_set(tokenizer: ImageTokenizer, images: Pictures, what: str, progress: Progress | None) -> CodeSet:
     """The likeliest codes of all images of a set: (N, h, w), or (N, h, w, layers)."""
+    tokenizer.check_one_level("sets of codes hold")
     parts = []
     for start in range(0, len(images), BATCH):
         stop = min(start + BATCH, len(images))

@@ -17,6 +17,7 @@ def encode_files(
     tokenizer: ImageTokenizer, inputs: Sequence[str], path: Path, *, batch: int, **options: Any
 ) -> Encoded:
     """Encode images to a file of codes: see :func:`sqvae.inference.encode`."""
+    tokenizer.check_one_level("a file of codes holds")
     codes = encode_to_file(tokenizer, inputs, path, batch_size=batch, **options)
     return Encoded(path, len(codes), tokenizer.medium.noun, codes.codebook_size, tuple(codes.shape[1:]))
 
@@ -32,6 +33,7 @@ def decode_file(
     progress: Progress | None,
 ) -> Saved:
     """Decode a file of codes to images in a folder: see :func:`sqvae.inference.decode`."""
+    tokenizer.check_one_level("a file of codes holds")
     file, folder = CodeFile.open(codes), PictureFolder(path, overwrite=overwrite)
     if not file.checked:
         announce(UNCHECKED.format(codes))
@@ -54,6 +56,7 @@ def reconstruct_files(
     on_skip: Callable[[Skipped], None],
     on_note: Callable[[str], None],
     progress: Progress | None,
+    levels: int | None = None,
 ) -> Saved:
     """Send images through a model and save what comes out in a folder: see :func:`sqvae.inference.reconstruct`."""
     folder, noun = PictureFolder(path, overwrite=overwrite), tokenizer.medium.noun
@@ -61,7 +64,8 @@ def reconstruct_files(
     for names, pictures in stream(
         inputs, tokenizer.preprocessing, batch=batch, strict=strict, on_skip=on_skip, on_note=on_note
     ):
-        folder.save(names, tokenizer.medium.images(tokenizer.reconstruct(pictures, layers=layers)))
+        again = tokenizer.reconstruct(pictures, layers=layers, levels=levels)
+        folder.save(names, tokenizer.medium.images(again))
         if progress is not None:
             progress("reconstructing", folder.saved, total)
     if not folder.saved:

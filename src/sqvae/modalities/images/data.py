@@ -9,9 +9,9 @@ from sqvae.config import Experiment
 from sqvae.data import DATASETS, PictureSets, Progress, Varied
 from sqvae.data import load as load_data
 from sqvae.modalities.evaluation import ExampleTask, evaluate
-from sqvae.modalities.images.assembly import build_model, stride_of
+from sqvae.modalities.images.assembly import build_model, map_sizes_of
 from sqvae.modalities.images.media import medium_of
-from sqvae.models import LatentModel
+from sqvae.models import HierarchicalModel, LatentModel
 from sqvae.runs.observation import Evaluation
 from sqvae.runs.prepared import Announce, Prepared, settled_source, with_passes
 from sqvae.training import Examples, Task, first_process_first, stream_seed
@@ -36,10 +36,10 @@ class PreparedPictures(Prepared):
         quantizer = self.experiment.quantizer
         if not quantizer.is_discrete:
             return ""
-        _, height, width = self.data.preprocessing.shape
-        stride = stride_of(self.experiment, (1, height, width))
+        shape = self.data.preprocessing.shape
+        maps = " and ".join(f"{rows}x{columns}" for rows, columns in map_sizes_of(self.experiment, shape))
         return (
-            f"a {self.noun} of {height}x{width} becomes {height // stride}x{width // stride} codes out of "
+            f"a {self.noun} of {shape[1]}x{shape[2]} becomes {maps} codes out of "
             f"{quantizer.codebook_size:,}; more halvings (network.widths) make fewer"
         )
 
@@ -48,10 +48,10 @@ class PreparedPictures(Prepared):
         data = self.experiment.data
         return Varied(self.data.train, flip=data.flip, shift=data.shift)
 
-    def new_model(self) -> LatentModel:
+    def new_model(self) -> LatentModel | HierarchicalModel:
         return new_model(self.experiment)
 
-    def task(self, model: LatentModel) -> Task:
+    def task(self, model: LatentModel | HierarchicalModel) -> Task:
         return ExampleTask(
             model,
             self.data.validation,
@@ -116,7 +116,7 @@ def prepare_pictures(
     return PreparedPictures(replace(experiment, data=decided, training=training, likelihood=likelihood), data)
 
 
-def new_model(experiment: Experiment) -> LatentModel:
+def new_model(experiment: Experiment) -> LatentModel | HierarchicalModel:
     """The untrained model of an experiment whose data is known, with the weights that its seed gives."""
     torch.manual_seed(stream_seed(experiment.seed, "weights"))
     model = build_model(experiment, experiment.data.preprocessing.shape)

@@ -1,7 +1,7 @@
 """Images in `sqvae inspect`."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ def _draw_patches(
 def _about(
     experiment: Mapping[str, Any],
     shape: tuple[int, int, int],
-    code_shape: tuple[int, ...],
+    map_shapes: Sequence[tuple[int, ...]],
     layer_axis: tuple[int, ...] = (),
 ) -> tuple[str, ...]:
     """The size of an image, and of its codes.
@@ -47,7 +47,7 @@ def _about(
     Arguments:
         experiment: the settings, as in `config.json`.
         shape: (C, H, W) of the images.
-        code_shape: the shape of an image's codes, without the axis of the layers.
+        map_shapes: the shape of an image's codes for each level, without the axis of the layers.
         layer_axis: (layers,), if there are any.
     """
     quantizer = experiment["quantizer"]
@@ -57,21 +57,28 @@ def _about(
         classes = experiment["data"]["classes"]
         colour, pixels = f"label map of {classes:,} classes,", round(math.log2(classes) * height * width)
     if not has_codes(quantizer["name"]):
-        positions = f" at each of {'x'.join(map(str, code_shape))} positions" if code_shape else ""
+        positions = f" at each of {'x'.join(map(str, map_shapes[0]))} positions" if map_shapes[0] else ""
         return (f"a {colour} of {height}x{width} becomes {quantizer['dim']} numbers{positions}",)
     size = quantizer["codebook_size"]
-    codes = "x".join(map(str, (*code_shape, *layer_axis)))
-    bits = math.prod((*code_shape, *layer_axis)) * math.log2(size) if size > 1 else 0
+    codes = " and ".join("x".join(map(str, (*shape, *layer_axis))) for shape in map_shapes)
+    number = sum(math.prod((*shape, *layer_axis)) for shape in map_shapes)
+    bits = number * math.log2(size) if size > 1 else 0
+    levels = f", at each of {len(map_shapes)} levels" if len(map_shapes) > 1 else ""
     saved = f", {pixels / bits:.0f} times fewer" if bits else ""
     return (
-        f"{size:,} codes of {quantizer['dim']} dimensions{in_layers(layer_axis)}",
+        f"{size:,} codes of {quantizer['dim']} dimensions{in_layers(layer_axis)}{levels}",
         f"a {colour} of {height}x{width} becomes {codes} codes: {bits:,.0f} bits instead of {pixels:,}{saved}",
     )
 
 
 INSPECTION = Inspection(
     untrained=lambda experiment: ImageTokenizer(new_model(experiment), experiment, ""),
-    about=lambda described, tokenizer: _about(described, tokenizer.shape, map_size(tokenizer), tokenizer.layer_axis),
+    about=lambda described, tokenizer: _about(
+        described,
+        tokenizer.shape,
+        [map_size(tokenizer)] if tokenizer.levels == 1 else tokenizer.map_shapes,
+        tokenizer.layer_axis,
+    ),
     quantized=quantized_pictures,
     draw=_draw_patches,
     atlas="codes.png",

@@ -19,6 +19,9 @@ from sqvae.tokenizers.manipulation import interpolated
 SAMPLES = Choices(number=16, batch=16)
 """The samples from a prior."""
 
+OF_LEVELS = 4
+"""The number of images that are decoded level by level."""
+
 STEPS = 9
 """The number of images of an interpolation, both ends included."""
 
@@ -47,6 +50,8 @@ def _view(
 
 
 def _samples(tokenizer: ImageTokenizer, generator: Generator | None, held_out: Pictures | None) -> list[str]:
+    if tokenizer.levels > 1:
+        return [_by_level(tokenizer, held_out)]
     parts, latents = [], None
     if generator is not None or not tokenizer.is_discrete:
         latents = SAMPLES.normal(tokenizer) if generator is None else SAMPLES.drawn(generator)
@@ -69,6 +74,26 @@ def _samples(tokenizer: ImageTokenizer, generator: Generator | None, held_out: P
     ratios = [f"{100 * step / (STEPS - 1):.3g}%" for step in range(STEPS)]
     shown = [first, *between, last]
     return [*parts, pictures_row("Interpolation", caption, shown, names=[end_name, *ratios, end_name])]
+
+
+def _by_level(tokenizer: ImageTokenizer, held_out: Pictures | None) -> str:
+    """Held-out examples decoded from the codes of more and more levels, as HTML."""
+    if held_out is None or not len(held_out):
+        return absent("What each level adds is not shown", "it needs held-out examples")
+    stored = held_out.spread(min(OF_LEVELS, len(held_out))).take(slice(None))
+    shown: list[Pixels] = []
+    made = [tokenizer.reconstruct(stored, levels=levels) for levels in range(1, tokenizer.levels + 1)]
+    originals = to_bytes(tokenizer.medium.shown(tokenizer.medium.model_input(stored, tokenizer.device)))
+    rows = [to_bytes(tokenizer.medium.shown_output(one)) for one in made]
+    for index, original in enumerate(originals):
+        shown += [pixels_of(original), *(pixels_of(row[index]) for row in rows)]
+    names = ["original", *(f"{n} of {tokenizer.levels}" for n in range(1, tokenizer.levels + 1))] * len(stored)
+    noun = tokenizer.medium.noun
+    caption = (
+        f"Each held-out {noun}, and what its codes decode to with more and more levels, from the coarsest on. Levels "
+        "that are left out are replaced by the mean of their codes."
+    )
+    return pictures_row("What each level adds", caption, shown, names=names)
 
 
 def _decoded(tokenizer: ImageTokenizer, latents: Tensor) -> list[Pixels]:

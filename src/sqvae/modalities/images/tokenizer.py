@@ -14,10 +14,10 @@ from torch import Tensor
 from sqvae.data import ImageProcessor, Preprocessing
 from sqvae.data.processing import Images
 from sqvae.distributions.checks import check_tensor
-from sqvae.modalities.images.assembly import build_model, check_divisible, stride_of
+from sqvae.modalities.images.assembly import build_model, check_divisible, map_sizes_of, sides_of
 from sqvae.modalities.images.media import medium_of
 from sqvae.modalities.medium import Medium
-from sqvae.models import LatentModel
+from sqvae.models import HierarchicalModel, LatentModel
 from sqvae.networks import without_batch_norm
 from sqvae.tokenizers import Stored, Tokenizer, with_weights
 
@@ -31,11 +31,9 @@ Codes: TypeAlias = Tensor | NDArray[Any] | Sequence[Any]
 class ImageTokenizer(Tokenizer):
     """A trained model of images, label maps or grey levels. :func:`sqvae.load` makes one."""
 
-    model: LatentModel
-
-    def _folded(self) -> LatentModel:
-        encoder, decoder = (without_batch_norm(part) for part in (self.model.encoder, self.model.decoder))
-        return LatentModel(encoder, self.model.quantizer, decoder, self.model.likelihood)
+    def _folded(self) -> LatentModel | HierarchicalModel:
+        folded: LatentModel | HierarchicalModel = self.model.with_networks(without_batch_norm)
+        return folded
 
     @property
     def preprocessing(self) -> Preprocessing:
@@ -54,9 +52,13 @@ class ImageTokenizer(Tokenizer):
 
     @property
     def map_shape(self) -> tuple[int, int]:
-        """(h, w) of its pictures' codes."""
-        stride = stride_of(self.experiment, self.shape)
-        return self.shape[1] // stride, self.shape[2] // stride
+        """(h, w) of its pictures' codes, or of those of the finest level."""
+        return self.map_shapes[-1]
+
+    @property
+    def map_shapes(self) -> list[tuple[int, int]]:
+        """(h, w) of its pictures' codes for each level, the coarsest first."""
+        return map_sizes_of(self.experiment, self.shape)
 
     @property
     def medium(self) -> Medium:
@@ -65,10 +67,11 @@ class ImageTokenizer(Tokenizer):
 
     @property
     def code_shape(self) -> tuple[int, ...]:
-        """(h, w) of its pictures' codes, or (h, w, layers)."""
+        """(h, w) of its pictures' codes, or (h, w, layers). A model with several levels has :attr:`map_shapes`."""
+        self.check_one_level("this needs")
         return (*self.map_shape, *self.layer_axis)
 
-    def encode(self, pictures: Images, *, layers: int | None = None) -> Tensor:  # -> (batch, h, w)
+    def encode(self, pictures: Images, *, layers: int | None = None) -> Any:  # -> (batch, h, w)
         """The likeliest codes of pictures, or of label maps: those that ``sqvae encode`` gives for the same files.
 
         Arguments:
@@ -76,16 +79,24 @@ class ImageTokenizer(Tokenizer):
                 them to the model's shape. Or a tensor that has it: (batch, C, H, W), uint8 or floats in [0, 1], and
                 for label maps integers, (batch, H, W). It is taken as it is.
             layers: of a model with layers, whose codes are (batch, h, w, layers), only the first of them.
+
+        Returns:
+            a tensor; or of a model with several levels a tuple with one for each, the coarsest first, because levels
+            differ in the number of positions.
         """
         _ = self.codebook_size
-        return self.first_layers(self.latents(pictures), layers)
+        if layers is not None:
+            self.check_one_level(f"layers={layers} is for")
+        codes = self.latents(pictures)
+        return codes if layers is None else self.first_layers(codes, layers)
 
-    def latents(self, pictures: Images) -> Tensor:  # -> (batch, h, w), or (batch, dim, ...)
-        """The likeliest codes of pictures; or the mean of a continuous latent. They decode to reconstructions."""
+    def latents(self, pictures: Images) -> Any:  # -> (batch, h, w), or (batch, dim, ...)
+        """The likeliest codes of pictures, as :meth:`encode` returns them; or the mean of a continuous latent. They
+        decode to reconstructions."""
         return self._through(self.inference_model.encode, pictures)
 
-    def encodings(self, pictures: Images) -> Tensor:  # -> (batch, h, w, dim)
-        """What the codes of pictures are chosen by: continuous, before quantization."""
+    def encodings(self, pictures: Images) -> Any:  # -> (batch, h, w, dim)
+        """What the codes of pictures are chosen by: continuous, before quantization. With several levels a tuple."""
         _ = self.codebook_size
         return self._through(self.inference_model.encodings, pictures)
 
@@ -94,8 +105,11 @@ class ImageTokenizer(Tokenizer):
 
         Arguments:
             codes: a tensor, an array or lists of whole numbers, (batch, h, w); or (h, w), of one picture. With layers
-                (batch, h, w, n) or (h, w, n), of the first n layers.
+                (batch, h, w, n) or (h, w, n), of the first n layers. With several levels one such tensor for each, the
+                coarsest first, or for the first n: see :meth:`sqvae.HierarchicalModel.decode`.
         """
+        if self.levels > 1:
+            return self._decode_levels(codes)
         latents = codes if isinstance(codes, Tensor) else _as_tensor(codes)
         if self.is_discrete:
             axes = 1 + len(self.code_shape)
@@ -106,8 +120,18 @@ class ImageTokenizer(Tokenizer):
         with torch.inference_mode():
             return self.medium.output(self.inference_model.decode(latents.to(self.device)))
 
-    def reconstruct(self, pictures: Images, *, layers: int | None = None) -> Tensor:  # -> (batch, C, H, W), in [0, 1]
-        """Pictures, or label maps, after a round trip through their codes. It takes what :meth:`encode` takes."""
+    def reconstruct(
+        self, pictures: Images, *, layers: int | None = None, levels: int | None = None
+    ) -> Tensor:  # -> (batch, C, H, W), in [0, 1]
+        """Pictures, or label maps, after a round trip through their codes. It takes what :meth:`encode` takes.
+
+        Arguments:
+            pictures, layers: see :meth:`encode`.
+            levels: of a model with several levels of codes, decode only the coarsest so many; None: all.
+        """
+        levels = self.checked_levels(levels)
+        if levels is not None and self.levels > 1:
+            return self.decode(self.encode(pictures, layers=layers)[:levels])
         if layers is not None:
             return self.decode(self.encode(pictures, layers=layers))
         return self.medium.output(self._through(self.inference_model.reconstruct, pictures))
@@ -124,7 +148,23 @@ class ImageTokenizer(Tokenizer):
             )
         return list(self.medium.images(pictures))
 
-    def _through(self, work: Callable[[Tensor], Tensor], pictures: Images) -> Tensor:
+    def _decode_levels(self, codes: Any) -> Tensor:
+        """The pictures that the codes of the first levels stand for."""
+        wanted = f"codes must be one tensor for each of {self.levels} levels, or for the first of them, (batch, h, w)"
+        if isinstance(codes, Tensor) or not 1 <= len(codes) <= self.levels:
+            raise ValueError(f"{wanted}; got {'one tensor' if isinstance(codes, Tensor) else f'{len(codes)} of them'}")
+        given = [own if isinstance(own, Tensor) else _as_tensor(own) for own in codes]
+        axes = 3 + len(self.layer_axis)
+        if any(own.ndim != axes or len(own) != len(given[0]) for own in given):
+            raise ValueError(f"{wanted}; got shapes {', '.join(str(tuple(own.shape)) for own in given)}")
+        number, (batch, rows, columns, *layers) = len(given), given[0].shape
+        for level in range(number, self.levels):  # of what is not decoded, only the number of positions counts
+            given.append(given[0].new_zeros(batch, rows << level, columns << level, *layers))
+        with torch.inference_mode():
+            moved = [own.to(self.device) for own in given]
+            return self.medium.output(self.inference_model.decode(moved, levels=number))
+
+    def _through(self, work: Callable[[Tensor], Any], pictures: Images) -> Any:
         """What a part of the model makes of pictures: of a tensor at once, of others a few at a time."""
         if isinstance(pictures, Tensor):
             one = pictures.ndim == 3 and self.experiment.data.kind != "labels"
@@ -135,7 +175,9 @@ class ImageTokenizer(Tokenizer):
             self._check_shape(batch)
         with torch.inference_mode():
             made = [work(self.medium.model_input(batch, self.device)) for batch in batches]
-        return made[0] if len(made) == 1 else torch.cat(made)
+        if len(made) == 1:
+            return made[0]
+        return torch.cat(made) if isinstance(made[0], Tensor) else tuple(map(torch.cat, zip(*made, strict=True)))
 
     def _check_shape(self, pictures: Tensor) -> None:
         what = f"{self.medium.noun}s"
@@ -145,7 +187,7 @@ class ImageTokenizer(Tokenizer):
             wanted = "(batch, height, width)" if what == "label maps" else f"(batch, {self.shape[0]}, height, width)"
             raise ValueError(f"{what} must be {wanted} for this model, got shape {tuple(pictures.shape)}")
         height, width = pictures.shape[-2:]
-        check_divisible(height, width, stride_of(self.experiment, self.shape))
+        check_divisible(height, width, sides_of(self.experiment, self.shape))
 
 
 def _as_tensor(codes: NDArray[Any] | Sequence[Any]) -> Tensor:

@@ -35,24 +35,28 @@ def view_image(
         example: (C, H, W), as it is stored in a data set.
         prior: the prior of the model, for the cost of the codes.
         codes: (h, w), other codes to decode in place of the example's own.
+
+    Of a model with several levels of codes, those of the finest are shown, and the cost is that of all.
     """
     medium = tokenizer.medium
-    codes = tokenizer.latents(example.unsqueeze(0)) if codes is None else codes.unsqueeze(0).to(tokenizer.device)
+    latents = tokenizer.latents(example.unsqueeze(0)) if codes is None else codes.unsqueeze(0).to(tokenizer.device)
+    each = (latents,) if tokenizer.levels == 1 else latents
     with torch.inference_mode():
         x = medium.model_input(example.unsqueeze(0), tokenizer.device)
-        made = tokenizer.model.decode(codes)
+        made = tokenizer.model.decode(latents)
         comparison = medium.comparison()
         comparison.add(x, made)
         wrong = medium.errors(x, made)
         original, reconstruction = medium.shown(x)[0], medium.shown(made)[0]
     difference = signed_difference((reconstruction - original).mean(0), FULL) if wrong is None else to_bytes(wrong[0])
-    bits, by = cost_of_codes(codes[0], codebook_size_of(tokenizer.model), prior)
+    costs = [cost_of_codes(own[0], codebook_size_of(tokenizer.model), prior) for own in each]
+    bits, by = sum(cost for cost, _ in costs), costs[0][1]
     error = error_in_words(comparison.measures())
     return CodedExample(
         to_bytes(original),
         to_bytes(reconstruction),
         difference,
-        codes[0].cpu(),
+        each[-1][0].cpu(),
         bits,
         by,
         error,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqvae.config import ConfigurationError, DataSettings, Experiment, NetworkSettings, QuantizerSettings
 from sqvae.training import any_budget
 
-OF_IMAGES = {"widths": None, "mix": False, "decoder_blocks": None, "map_dim": None}
+OF_IMAGES = {"widths": None, "mix": False, "decoder_blocks": None, "map_dim": None, "levels": 1}
 """The settings of convolutional networks, and the values that they have when nobody sets them."""
 
 
