@@ -10,7 +10,7 @@ from torch import Tensor, distributed, multiprocessing, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from families import DIM, build
-from sqvae import EMAVectorQuantizer, GaussianLikelihood, LatentModel
+from sqvae import EMAVectorQuantizer, GaussianLikelihood, HierarchicalModel, LatentModel
 from sqvae.distributions.processes import (
     mean_over_processes,
     own_rows,
@@ -23,12 +23,16 @@ from sqvae.likelihoods import CategoricalLikelihood, VonMisesFisherLikelihood, h
 from sqvae.networks import conv_decoder, conv_encoder
 from sqvae.networks.normalisation import BatchNorm2d
 from sqvae.quantizers import LATENTS, Stage
+from test_hierarchy import make as make_levels
 
 pytestmark = pytest.mark.skipif(not distributed.is_available(), reason="torch was built without distributed training")
 
 BATCH = 12
 CLASSES = 6
 STEPS = {torch.float32: 20, torch.float64: 6}
+
+LEVELS = "levels"
+"""In place of a quantizer's name: two levels of codes, the finer one with layers."""
 
 MODELS = {
     **{name: (name, {}, "gaussian") for name in LATENTS},
@@ -41,6 +45,8 @@ MODELS = {
     "labels": ("gaussian-1", {}, "categorical"),
     "labels as directions": ("vmf", {}, "vmf"),
     "labels in closed form": ("vmf", {}, "vmf closed"),
+    "levels": (LEVELS, {}, "gaussian"),
+    "levels, certain": (LEVELS, {}, "gaussian"),
 }
 """A quantizer, its options and a likelihood."""
 
@@ -66,7 +72,9 @@ class TwoHeads(nn.Module):
         return z, self.head(z)
 
 
-def model_and_data(quantizer_name: str, options: dict[str, float], likelihood_name: str) -> tuple[LatentModel, Tensor]:
+def model_and_data(
+    quantizer_name: str, options: dict[str, float], likelihood_name: str
+) -> tuple[LatentModel | HierarchicalModel, Tensor]:
     """A small model, the same in every process, and (steps, BATCH, ...) for it."""
     torch.manual_seed(0)
     likelihood, channels = {
@@ -79,13 +87,15 @@ def model_and_data(quantizer_name: str, options: dict[str, float], likelihood_na
             2,
         ),
     }[likelihood_name]
+    # Slices of different brightness: statistics of a slice are not those of the batch.
+    images = torch.rand(max(STEPS.values()), BATCH, 1, 8, 8) * torch.linspace(0.2, 1, BATCH).view(-1, 1, 1, 1)
+    if quantizer_name == LEVELS:
+        return make_levels("gaussian-1", "residual"), images
     quantizer = build(quantizer_name, channel_first=True, **options)
     encoder = TwoHeads(channels) if quantizer.needs_log_variance else conv_encoder(channels, DIM)
     decoder = conv_decoder(channels, DIM, bounded=likelihood_name == "gaussian")
-    if likelihood_name == "gaussian":
-        # Slices of different brightness: statistics of a slice are not those of the batch.
-        data = torch.rand(max(STEPS.values()), BATCH, 1, 8, 8) * torch.linspace(0.2, 1, BATCH).view(-1, 1, 1, 1)
-    else:
+    data = images
+    if likelihood_name != "gaussian":
         data = torch.randint(0, CLASSES, (max(STEPS.values()), BATCH, 8, 8))
     return LatentModel(encoder, quantizer, decoder, likelihood), data
 

@@ -87,7 +87,9 @@ def levels_of(quantizer: Quantizer | LevelQuantizers, quantized: Quantized | Qua
     if len(quantized.levels) == 1:
         return found
     for number, (part, level) in enumerate(zip(quantizer.levels, quantized.levels, strict=True), 1):
-        most = float(level.divergence - level.regularizer + level.entropy)  # log K at each position that counts
+        sizes = part.codebook_sizes[: len(level.layer_sizes or (1,))]
+        taken = zip(level.counts.split(sizes), sizes, strict=True)  # log K for each code that was taken
+        most = sum(float(own.sum()) * math.log(size) for own, size in taken) / level.codes.shape[0]
         if most > 0 and part.relaxes:
             found[f"{SHARE}{number}"] = float(level.entropy) / most
         if level.variance is not None and min(part.codebook_sizes) > 1:
