@@ -195,6 +195,8 @@ class TestSettings:
                 override(Experiment(), [*changes, "network.levels=2"])
         with pytest.raises(ConfigurationError, match=r"network.levels must be at least 1, got 0"):
             NetworkSettings(levels=0)
+        with pytest.raises(ConfigurationError, match=r"network.levels must be at most 10.*got 1000000000"):
+            NetworkSettings(levels=10**9)
 
     def test_they_are_stored_and_counted(self):
         settings = ["network.levels=3", "quantizer.name=residual-1", "quantizer.layers=2", "quantizer.codebook_size=8"]

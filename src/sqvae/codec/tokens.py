@@ -285,6 +285,7 @@ def encode_to_file(
             f"encode_to_file is for tokenizers of images and label maps; got a {type(coder).__name__}. Encode "
             "recordings with sqvae.encode_speech_to_file"
         )
+    _ = coder.code_shape  # which says that a file can't hold several levels of codes
     inputs = sources(inputs)
     path = Path(path).expanduser()
     preprocessing = coder.preprocessing

@@ -22,6 +22,9 @@ from sqvae.training import SCHEDULES, Plan
 LEVELS = 256
 """The number of grey levels of a grey image."""
 
+MOST_LEVELS = 10
+"""The largest number of levels of codes: the coarsest code of ten stands for thousands of pixels of a side."""
+
 FeatureName = Literal["vctk", "zerospeech"]
 ClassInputs = Literal["one-hot", "directions"]
 
@@ -135,6 +138,11 @@ class NetworkSettings:
             value = getattr(self, name)
             if value is not None and value < least:
                 raise ConfigurationError(f"network.{name} must be at least {least}, got {value}")
+        if self.levels > MOST_LEVELS:
+            raise ConfigurationError(
+                f"network.levels must be at most {MOST_LEVELS}, because each level needs images of twice the size; got "
+                f"{self.levels}"
+            )
 
 
 WITH_HEAD = tuple(
