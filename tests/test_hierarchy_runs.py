@@ -22,6 +22,8 @@ from sqvae.config import (
     to_json,
 )
 from sqvae.metrics import SquaredErrors
+from sqvae.modalities.images.assembly import build_model
+from sqvae.recipes import RECIPES
 from sqvae.runs import diagnose, resume, train
 from sqvae.runs.observation import annealing_of, mixture_gap
 from sqvae.training import TrainingStoppedError, any_budget, read_records
@@ -124,6 +126,8 @@ def test_fewer_levels_by_the_tokenizer(run, files):
         tokenizer.decode(coarse)
     with pytest.raises(ValueError, match=r"got shapes \(3, 1, 1\), \(2, 2, 2\)"):
         tokenizer.decode([coarse, fine[:2]])
+    with pytest.raises(ValueError, match=r"twice the height and width.*got shapes \(3, 2, 2\), \(3, 2, 2\)"):
+        tokenizer.decode([fine, fine])
     with pytest.raises(ValueError, match="this model has 2 levels of codes, so levels must be between 1 and 2"):
         tokenizer.reconstruct(paths, levels=3)
 
@@ -176,6 +180,27 @@ def test_the_page_and_the_inspection_are_of_all_levels(run, tmp_path, capsys):
     assert "16 codes of 8 dimensions, at each of 2 levels" in words
     assert "16 in each of 2 levels; perplexity of each level" in words
     assert "no plots" not in words
+
+
+def test_reconstructions_have_a_distance_and_samples_have_none(run, capsys):
+    options = ["--features", "random-convolutions", "--pictures", "8"]
+    assert main(["fid", str(run), *options]) == 0
+    assert "reconstruction" in said(capsys)
+    assert main(["fid", str(run), "--of", "interpolation", *options]) == 1
+    assert "no codes of one resolution" in said(capsys)
+
+
+@pytest.mark.parametrize("recipe", ["grey-levels", "label-maps"])
+def test_classes_have_levels_too(recipe, source):
+    """Label maps and grey levels have the same networks, with other likelihoods."""
+    sizes = ["data.size=8", "data.classes=5"] if recipe == "label-maps" else ["data.size=8"]
+    small = ["network.widths=4,8", "quantizer.dim=8", "quantizer.codebook_size=4", "network.mix=false"]
+    experiment = override(RECIPES[recipe](), [*sizes, *small, "network.levels=2"])
+    model = build_model(experiment, (1, 8, 8))
+    x = torch.randint(0, 5, (3, 8, 8))
+    model(x, 0.5).loss.backward()
+    assert [own.shape for own in model.encode(x)] == [(3, 1, 1), (3, 2, 2)]
+    assert model.reconstruct(x, levels=1).shape == x.shape
 
 
 def test_one_level_has_no_levels_to_choose(source, files, tmp_path, capsys):

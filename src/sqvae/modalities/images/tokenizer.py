@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -155,8 +156,15 @@ class ImageTokenizer(Tokenizer):
             raise ValueError(f"{wanted}; got {'one tensor' if isinstance(codes, Tensor) else f'{len(codes)} of them'}")
         given = [own if isinstance(own, Tensor) else _as_tensor(own) for own in codes]
         axes = 3 + len(self.layer_axis)
-        if any(own.ndim != axes or len(own) != len(given[0]) for own in given):
-            raise ValueError(f"{wanted}; got shapes {', '.join(str(tuple(own.shape)) for own in given)}")
+        shapes = [tuple(own.shape) for own in given]
+        fits = all(len(shape) == axes for shape in shapes) and all(
+            shape[:3] == (above[0], 2 * above[1], 2 * above[2]) for above, shape in pairwise(shapes)
+        )
+        if not fits:
+            raise ValueError(
+                f"{wanted}, each with twice the height and width of the level above it; got shapes "
+                f"{', '.join(map(str, shapes))}"
+            )
         number, (batch, rows, columns, *layers) = len(given), given[0].shape
         for level in range(number, self.levels):  # of what is not decoded, only the number of positions counts
             given.append(given[0].new_zeros(batch, rows << level, columns << level, *layers))
