@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load_file
 
 from runs import tiny, weights_of, write_pictures
-from sqvae.analysis import SETS, Makers, frechet_distances, made_by, neighbours, sets_of
-from sqvae.config import ConfigurationError, PriorExperiment, PriorSettings, override
+from sqvae.analysis import SETS, Makers, frechet_distances, interpolated, made_by, neighbours, sets_of
+from sqvae.config import ConfigurationError, PriorExperiment, PriorSettings, from_json, override, to_json
 from sqvae.runs import experiment_for, load_generator, prepare, prepare_prior, resume, train
 from sqvae.tokenizers import load
 from sqvae.training import CheckpointError, Plan, RunFolder, TrainingStoppedError, Watcher, read_records
@@ -264,6 +264,21 @@ class TestLayers:
         prepared = prepare_prior(small(run), announce=quiet)
         assert prepared.experiment.code_layers is None
         assert prepared.counts.shape == (16,)
+
+    def test_the_settings_of_an_earlier_version_build_the_same_prior(self, run):
+        experiment = prepare_prior(small(run), announce=quiet).experiment
+        before = to_json(experiment)
+        del before["code_layers"]
+        assert from_json(PriorExperiment, before) == experiment
+        assert not any("layer_head" in name for name in experiment.build().state_dict())
+
+    def test_neighbours_and_interpolations_take_one_code_a_position(self, layered):
+        tokenizer = load(layered)
+        with pytest.raises(ValueError, match="neighbours take one code for each position, and this model has 3 layers"):
+            neighbours(tokenizer, torch.zeros(1, 2, 2, 3), 1)
+        pictures = torch.zeros(1, 1, 8, 8, dtype=torch.uint8)
+        with pytest.raises(ValueError, match="an interpolation takes one code for each position"):
+            interpolated(tokenizer, pictures, pictures, torch.zeros(1))
 
 
 @pytest.fixture(scope="module")
