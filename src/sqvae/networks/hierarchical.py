@@ -60,8 +60,8 @@ class LevelBlock(nn.Module):
     def __init__(self, dim: int, coarser: int, *, blocks: int = 0, log_variance: bool = False) -> None:
         super().__init__()
         self.above = nn.Sequential(LevelSum(dim, coarser), _doubling(dim)) if coarser else None
-        together = [nn.Conv2d(2 * dim, dim, 3, padding=1), *(ResBlock(dim) for _ in range(blocks))]
-        self.together = nn.Sequential(*together).apply(initialise) if coarser else None
+        self.together = nn.Conv2d(2 * dim, dim, 3, padding=1).apply(initialise) if coarser else None
+        self.blocks = nn.Sequential(*(ResBlock(dim) for _ in range(blocks if coarser else 0))).apply(initialise)
         self.head = ResBlock(dim).apply(initialise) if log_variance else None
 
     def forward(
@@ -69,7 +69,8 @@ class LevelBlock(nn.Module):
     ) -> Tensor | tuple[Tensor, Tensor]:  # (batch, dim, h, w), (batch, dim, h / 2^k, ...) each -> (batch, dim, h, w)
         z = features
         if self.above is not None and self.together is not None:
-            z = self.together(torch.cat((features, self.above(latents)), 1))
+            # The features pass on unchanged at first, so that a level begins as it would by itself.
+            z = self.blocks(features + self.together(torch.cat((features, self.above(latents)), 1)))
         return z if self.head is None else (z, self.head(z))
 
 
