@@ -155,9 +155,7 @@ def of_the_schedule(experiment: Experiment, data: PictureSets, sizes: Sizes) -> 
     drawn, certain, told = median_seconds(steps, max(2, sizes.rounds // 2), "schedule")
     return [
         at_most("CIFAR10: a step by the schedule, while codes are drawn / by a temperature", drawn, told, 1.02),
-        at_most(
-            "CIFAR10: a step by the schedule, once codes are certain / by a temperature", certain, told, 1.02
-        ),
+        at_most("CIFAR10: a step by the schedule, once codes are certain / by a temperature", certain, told, 1.02),
     ]
 
 

@@ -60,16 +60,16 @@ WITH_THREE_PROCESSES = ("vmf dequantized, hard",)  # it draws in every way there
 
 
 class TwoHeads(nn.Module):
-    """Encodings and log-variances, from a part of its own, which must have a gradient at every step."""
+    """Encodings and log-variances, with a parameter for these alone, which must have a gradient at every step."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.trunk = conv_encoder(channels, DIM)
-        self.head = nn.Conv2d(DIM, DIM, 1)
+        self.trunk = conv_encoder(channels, 2 * DIM)
+        self.offset = nn.Parameter(torch.zeros(DIM, 1, 1))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        z = self.trunk(x)
-        return z, self.head(z)
+        z, log_variance = self.trunk(x).chunk(2, 1)
+        return z, log_variance + self.offset
 
 
 def model_and_data(

@@ -303,7 +303,7 @@ def test_the_schedule_serves_all_levels(certain):
     before = [book.codebook.detach().clone() for book in books]
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(2):
-        model(x, Stage(0.5, 0.5, 0.5, 1.0, certain)).loss.backward()
+        model(x, Stage(0.5, 0.5, 0.5, 1.0, 0.5 if certain else None)).loss.backward()
         optimizer.step()
     assert all(not torch.equal(book.codebook, codebook) for book, codebook in zip(books, before, strict=True))
     assert [book.usage is not None for book in books] == [certain] * 3
