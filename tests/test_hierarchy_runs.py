@@ -187,7 +187,7 @@ def test_reconstructions_have_a_distance_and_samples_have_none(run, capsys):
     assert main(["fid", str(run), *options]) == 0
     assert "reconstruction" in said(capsys)
     assert main(["fid", str(run), "--of", "interpolation", *options]) == 1
-    assert "no codes of one resolution" in said(capsys)
+    assert "several at each position, for interpolation" in said(capsys)
 
 
 @pytest.mark.parametrize("recipe", ["grey-levels", "label-maps"])

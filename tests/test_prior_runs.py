@@ -242,7 +242,7 @@ class TestLayers:
         assert main([*arguments, "--of", "samples", "--of", "samples-histogram", "--of", "samples-uniform"]) == 0
         capsys.readouterr()
         assert main([*arguments, "--of", "neighbor-3"]) == 1
-        assert "layers of them, for neighbor-3" in capsys.readouterr().err
+        assert "several at each position, for neighbor-3" in capsys.readouterr().err
 
     def test_sequences_have_layers_too(self, tmp_path):
         rows = np.random.default_rng(0).normal(size=(80, 6)).astype(np.float32)
