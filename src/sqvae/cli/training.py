@@ -79,9 +79,10 @@ def train_with_progress(run: RunFolder, work: Callable[..., Any]) -> None:
     with console.progress_bar() as progress:
         result = evaluate_run(run.path, progress=progress, announce=lambda note: None)
     show_evaluation(result)
-    inputs = modality_of(read_experiment(run)[0].kind).inputs
+    experiment = read_experiment(run)[0]
+    inputs = modality_of(experiment.kind).inputs
     command = f"encode {run} {inputs} -o codes.safetensors"
-    if not result.codebook_size:
+    if not result.codebook_size or experiment.network.levels > 1:  # which no file of codes holds
         command = f"reconstruct {run} {inputs} -o rebuilt"
     console.out.print(f"Done: {run}. Use it with: sqvae {command}", soft_wrap=True)
 
