@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from families import CODES, DIM, LAYERED, LAYERS, build, encoder_output
-from sqvae.quantizers import GaussianQuantizer, ResidualQuantizer, ResidualVectorQuantizer, Stage
+from sqvae.quantizers import GaussianQuantizer, ResidualQuantizer, ResidualVectorQuantizer, Stage, all_layers
 from sqvae.quantizers.contract import LEFT_OUT
 
 STOCHASTIC = [name for name in LAYERED if "vq" not in name]
@@ -265,3 +265,12 @@ def test_training_uses_all_layers(name):
     errors = [float((quantizer(z, layers=n, **head).z_q - z).square().mean()) for n in (1, 2, 3)]
     assert errors[2] < 0.8 * errors[1] < 0.64 * errors[0]
     assert (quantizer(z, **head).perplexity > 4).all()
+
+
+@pytest.mark.parametrize("name", STOCHASTIC)
+def test_layer_dropout_can_be_held_back(name):
+    quantizer = build(name, layer_dropout=1.0)
+    inputs = encoder_output(quantizer, 20, 7, DIM)
+    with all_layers(torch.nn.ModuleList([quantizer])):
+        assert quantizer(**inputs).depths is None
+    assert quantizer(**inputs).depths is not None

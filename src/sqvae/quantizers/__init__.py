@@ -10,7 +10,7 @@ from sqvae.quantizers.contract import Quantized, Quantizer, Stage
 from sqvae.quantizers.faults import faults_of
 from sqvae.quantizers.gaussian import GaussianQuantizer
 from sqvae.quantizers.levels import LevelQuantizers, QuantizedLevels, codebook_names
-from sqvae.quantizers.residual import LayeredQuantizer, ResidualQuantizer, ResidualVectorQuantizer
+from sqvae.quantizers.residual import LayeredQuantizer, ResidualQuantizer, ResidualVectorQuantizer, all_layers
 from sqvae.quantizers.vector import EMAVectorQuantizer, VectorQuantizer
 from sqvae.quantizers.von_mises_fisher import VonMisesFisherQuantizer
 
@@ -73,6 +73,7 @@ __all__ = [
     "Stage",
     "VectorQuantizer",
     "VonMisesFisherQuantizer",
+    "all_layers",
     "class_of",
     "codebook_names",
     "description_of",

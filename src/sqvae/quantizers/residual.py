@@ -2,7 +2,8 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar, cast
 
@@ -16,6 +17,20 @@ from sqvae.quantizers.gaussian import PER_INPUT, GaussianQuantizer, Heads, Varia
 from sqvae.quantizers.stochastic import COMMITMENT, Draw, passed_on
 from sqvae.quantizers.stochastic import Choice as Followed
 from sqvae.quantizers.vector import EMAVectorQuantizer, straight_through
+
+
+@contextmanager
+def all_layers(module: nn.Module) -> Iterator[None]:
+    """Within the block, layer dropout of all quantizers in a module leaves nothing out."""
+    found = [part for part in module.modules() if isinstance(part, LayeredQuantizer)]
+    before = [part.layer_dropout for part in found]
+    try:
+        for part in found:
+            part.layer_dropout = 0.0
+        yield
+    finally:
+        for part, share in zip(found, before, strict=True):
+            part.layer_dropout = share
 
 
 class Chosen(Protocol):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from sqvae.metrics import Comparison
 from sqvae.models import Objective
-from sqvae.quantizers import LevelQuantizers, Quantized, QuantizedLevels, Quantizer
+from sqvae.quantizers import LevelQuantizers, Quantized, QuantizedLevels, Quantizer, all_layers
 from sqvae.runs.diagnosis import RELATIVE_VARIANCE, SHARE, remedy
 from sqvae.tokenizers import quantizer_of
 from sqvae.training import Validation, stream_seed
@@ -135,7 +135,8 @@ def mixture_gap(
             levels.append(levels_of(quantizer, objective.quantized))
             quantizer.train()
             try:
-                add(mixed, x, model(x, temperature))
+                with all_layers(quantizer):
+                    add(mixed, x, model(x, temperature))
             finally:
                 quantizer.eval()
     one, other = (compared.measures()[compared.error] for compared in (single, mixed))

@@ -37,7 +37,8 @@ class PreparedPictures(Prepared):
         if not quantizer.is_discrete:
             return ""
         shape = self.data.preprocessing.shape
-        maps = " and ".join(f"{rows}x{columns}" for rows, columns in map_sizes_of(self.experiment, shape))
+        layers = f"x{quantizer.number_of_layers}" if quantizer.has_layers else ""
+        maps = " and ".join(f"{rows}x{columns}{layers}" for rows, columns in map_sizes_of(self.experiment, shape))
         return (
             f"a {self.noun} of {shape[1]}x{shape[2]} becomes {maps} codes out of "
             f"{quantizer.codebook_size:,}; more halvings (network.widths) make fewer"

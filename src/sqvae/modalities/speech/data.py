@@ -41,7 +41,8 @@ class PreparedSpeech(Prepared):
         if not quantizer.is_discrete:
             return ""
         rate = features.rate / features.shift / STRIDE
-        return f"a second of speech becomes {rate:g} codes out of {quantizer.codebook_size:,}"
+        codes = rate * quantizer.number_of_layers
+        return f"a second of speech becomes {codes:g} codes out of {quantizer.codebook_size:,}"
 
     @property
     def examples(self) -> Segments:

@@ -63,7 +63,8 @@ class PreparedVectors(Prepared):
         network, quantizer = network_of(self.experiment), self.experiment.quantizer
         if not quantizer.is_discrete:
             return ""
-        codes = "a code" if network.codes == 1 else f"{network.codes} codes"
+        number = network.codes * quantizer.number_of_layers
+        codes = "a code" if number == 1 else f"{number} codes"
         return (
             f"a vector of {network.values:,} values becomes {codes} out of {quantizer.codebook_size:,}; more codes "
             "(network.codes) tell more vectors apart"
