@@ -130,8 +130,8 @@ class NetworkSettings:
     of `quantizer.dim` numbers, and back. None uses the feature map itself as the latent, with `quantizer.dim`
     channels."""
     levels: int = 1
-    """The number of levels of codes, each with twice the height and width of the level above it: see
-    `sqvae.HierarchicalModel`. The finest has as many codes as the only one has otherwise."""
+    """The number of levels of codes, each with twice the height and width of the level above it. The finest has as many
+    codes as the only one has otherwise. See `sqvae.HierarchicalModel`."""
 
     def __post_init__(self) -> None:
         for name, least in (("blocks", 0), ("decoder_blocks", 0), ("map_dim", 1), ("levels", 1)):

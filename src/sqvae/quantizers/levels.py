@@ -78,12 +78,12 @@ class QuantizedLevels:
 
     @property
     def perplexity(self) -> Tensor:
-        """(layers,): the perplexity of the codes in this batch, for each layer of each level."""
+        """(B,): the perplexity of the codes in this batch, for each layer of each level."""
         return layer_perplexities(self.counts, self.layer_sizes)
 
     @property
     def soft_perplexity(self) -> Tensor:
-        """(layers,): the perplexity of the mean assignment probabilities in this batch, likewise."""
+        """(B,): the perplexity of the mean assignment probabilities in this batch, likewise."""
         return layer_perplexities(self.mean_probabilities, self.layer_sizes)
 
 
