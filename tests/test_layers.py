@@ -168,6 +168,13 @@ class TestCommands:
         assert main(["reconstruct", str(plain), str(pictures), "-o", str(tmp_path / "out"), "--layers", "1"]) == 1
         assert "have no layers; residual quantizers have" in said(capsys)
 
+    def test_it_is_exported_with_all_layers(self, run, tmp_path, capsys):
+        pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+        assert main(["export", str(run), "-o", str(tmp_path / "exported"), "--onnx"]) == 0
+        text = said(capsys)
+        assert f"(batch, rows, columns, {LAYERS})" in text
+        assert "codes are the same" in text
+
 
 class TestSpeech:
     def test_units_of_several_layers(self, tmp_path):

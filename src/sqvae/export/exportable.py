@@ -78,8 +78,8 @@ def few_ties(inputs: tuple[Tensor, ...], expected: Tensor, found: Tensor) -> int
 
 
 def codes_slot(tokenizer: Tokenizer, *places: str) -> Slot:
-    """The slot of codes, with a word for each axis."""
-    return Slot("codes", torch.int64, ("batch", *places), f"0 ... {tokenizer.codebook_size - 1}")
+    """The slot of codes, with a word for each axis; with layers their number is the last."""
+    return Slot("codes", torch.int64, ("batch", *places, *tokenizer.layer_axis), f"0 ... {tokenizer.codebook_size - 1}")
 
 
 def trial_shapes(*places: int) -> tuple[tuple[int, ...], ...]:
@@ -89,5 +89,11 @@ def trial_shapes(*places: int) -> tuple[tuple[int, ...], ...]:
 
 
 def random_codes(tokenizer: Tokenizer, shape: tuple[int, ...]) -> Tensor:
-    """Random codes, always the same. What they decode to is as near to the model's data as one gets without it."""
+    """Random codes, always the same. What they decode to is as near to the model's data as one gets without it.
+
+    Arguments:
+        tokenizer: the model.
+        shape: of the codes, without the axis of layers.
+    """
+    shape = (*shape, *tokenizer.layer_axis)
     return torch.randint(tokenizer.codebook_size, shape, generator=torch.Generator().manual_seed(0))

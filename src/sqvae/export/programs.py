@@ -37,8 +37,9 @@ class Encoding(nn.Module, ABC):
     @torch.no_grad()
     def on_border(self, x: Tensor, codes: Tensor, others: Tensor) -> Tensor:  # (batch, ...), twice -> (n,)
         """Of the positions where two sets of codes differ, which are so near to the border that either may be right."""
-        differ = codes != others
         z, log_variance = self.encodings(x)
+        layered = codes.ndim == z.ndim
+        differ = (codes != others).any(-1) if layered else codes != others
         rows = z[differ]
         one, other = self.quantizer.decode(torch.stack((codes, others))[:, differ], channel_first=False)
         # Straight towards the other code: whatever the dimensions weigh, that makes it likelier against the first.
@@ -46,4 +47,4 @@ class Encoding(nn.Module, ABC):
         weighed = None if log_variance is None else log_variance[differ]
         moved = rows + BORDER * rows.norm(dim=-1, keepdim=True) * across
         found: Tensor = self.quantizer.encode(moved, log_variance=weighed, channel_first=False)
-        return found == others[differ]
+        return (found == others[differ]).all(-1) if layered else found == others[differ]

@@ -41,7 +41,7 @@ def encoder_and_decoder(tokenizer: VectorTokenizer) -> tuple[Exportable, Exporta
     decoder = Exportable(
         "decoder",
         VectorDecoding(model).eval(),
-        (Slot("codes", torch.int64, ("batch", codes), f"0 ... {tokenizer.codebook_size - 1}"),),
+        (Slot("codes", torch.int64, ("batch", codes, *tokenizer.layer_axis), f"0 ... {tokenizer.codebook_size - 1}"),),
         Slot("vectors", torch.float32, ("batch", values), "on the scale of the data"),
         lambda ids: tokenizer.decode(ids).cpu(),
         tuple((random_codes(tokenizer, (batch, codes)),) for batch in TRIALS),
