@@ -142,10 +142,12 @@ def test_the_notation_s_names_exist():
     from sqvae.distributions import bessel, von_mises_fisher
     from sqvae.likelihoods import Fit
     from sqvae.models import Objective
+    from sqvae.quantizers import QuantizedLevels
     from sqvae.quantizers.stochastic import StochasticQuantizer
 
     homes = {
         "Quantized": sqvae.Quantized,
+        "QuantizedLevels": QuantizedLevels,
         "Fit": Fit,
         "Objective": Objective,
         "StochasticQuantizer": StochasticQuantizer,
