@@ -134,10 +134,7 @@ class LatentModel(nn.Module):
     @torch.no_grad()
     def bound(self, x: Tensor, *, samples: int = 1) -> Bound:
         """The bound to report: its mean over exact samples from the posterior, as in ``eval()``."""
-        check_size(samples, "samples")
-        with evaluating(self):
-            draws = [self(x, sample=True).bound.nats for _ in range(samples)]
-        return Bound(torch.stack(draws).mean(), self.likelihood.dimensions(x))
+        return mean_bound(self, x, samples)
 
     @torch.no_grad()
     def encode(self, x: Tensor) -> Tensor:
@@ -170,6 +167,14 @@ class LatentModel(nn.Module):
 
     def _encodings(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         return encodings_of(self.encoder(self.likelihood.embed(x)), self.quantizer)
+
+
+def mean_bound(model: nn.Module, x: Tensor, samples: int) -> Bound:
+    """The mean of a model's bound over a number of exact samples from the posterior."""
+    check_size(samples, "samples")
+    with evaluating(model):
+        bounds = [model(x, sample=True).bound for _ in range(samples)]
+    return Bound(torch.stack([bound.nats for bound in bounds]).mean(), bounds[0].dimensions)
 
 
 def check_likelihood(likelihood: object) -> None:

@@ -6,9 +6,9 @@ from typing import get_args
 import torch
 from torch import Tensor, nn
 
-from sqvae.distributions.checks import check_choice, check_size
+from sqvae.distributions.checks import check_choice
 from sqvae.likelihoods import Likelihood
-from sqvae.models.autoencoder import Bound, LatentTerms, Objective, check_likelihood, encodings_of
+from sqvae.models.autoencoder import Bound, LatentTerms, Objective, check_likelihood, encodings_of, mean_bound
 from sqvae.networks.modes import evaluating
 from sqvae.quantizers import LevelQuantizers, QuantizedLevels, Quantizer, Stage
 
@@ -98,10 +98,7 @@ class HierarchicalModel(nn.Module):
     @torch.no_grad()
     def bound(self, x: Tensor, *, samples: int = 1) -> Bound:
         """The bound to report: its mean over exact samples from the posterior, as in ``eval()``."""
-        check_size(samples, "samples")
-        with evaluating(self):
-            draws = [self(x, sample=True).bound.nats for _ in range(samples)]
-        return Bound(torch.stack(draws).mean(), self.likelihood.dimensions(x))
+        return mean_bound(self, x, samples)
 
     @torch.no_grad()
     def encode(self, x: Tensor) -> tuple[Tensor, ...]:
